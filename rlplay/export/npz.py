@@ -10,8 +10,8 @@ the longest prompt, C of the longest completion, R completions in a step. What w
     rewards/NAME, gold/NAME           [N]  the parts of the reward, scores that are not trained on
     columns                JSON string, for each prompt the dataset's other columns by name; group_id counts them
     roles                             [N]  where answers are compared: chosen, rejected or empty
-    old_logprobs, ref_logprobs, new_logprobs, entropy, advantages, returns, baseline, values, token_rewards,
-    implicit_rewards                  [N, C]
+    old_logprobs, sampling_logprobs, ref_logprobs, new_logprobs, entropy, advantages, returns, baseline, values,
+    token_rewards, implicit_rewards, correction       [N, C]
     step_I/rows            [R]     the completions of optimizer step I
     step_I/logprobs, …/importance_ratio, …/clip_state, …/dloss_dlogp, …/dkl_dlogp, …/weights, …/left_out, …/kl,
     …/values               [R, C]
@@ -36,7 +36,9 @@ from rlplay.trace.update import Update
 _STEPPED = (
     "logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl", "values",
 )  # fmt: skip
-_CREDITED = ("ref_logprobs", "advantages", "returns", "baseline", "values", "token_rewards", "implicit_rewards")
+_CREDITED = (
+    "ref_logprobs", "advantages", "returns", "baseline", "values", "token_rewards", "implicit_rewards", "correction",
+)  # fmt: skip
 
 
 def arrays(update: Update, settings: dict[str, Any]) -> dict[str, Array]:
@@ -61,6 +63,8 @@ def arrays(update: Update, settings: dict[str, Any]) -> dict[str, Array]:
         "settings": _json(settings),
         "columns": _json(sampled.columns),
     }
+    if sampled.sampling_logprobs is not None:
+        out["sampling_logprobs"] = _padded(sampled.sampling_logprobs, lengths)
     if update.scored is not None:
         out["rewards"] = update.scored.rewards
         out["reward_weights"] = _json(update.scored.weights)

@@ -1,10 +1,10 @@
 """One row per completion, with the names of prime-rl's token exports and a few of our own.
 
 Arrays are aligned with `token_ids`, prompt first; None where a number does not exist (prompts) or was not computed.
-`inference_logprobs` are from sampling; `trainer_logprobs` and the columns computed from them are from the last
-optimizer step that saw the token; `new_logprobs` are from after the update. `prob_delta` is the probability after the
-update minus the one at sampling. `is_masked` marks tokens whose surrogate gradient clipping made zero. That includes
-the dual clip (`clip_state` 2), which is neither `is_masked_high` nor `is_masked_low`.
+`inference_logprobs` are from sampling, by the program that sampled. `trainer_logprobs` and the columns computed from
+them are from the last optimizer step that saw the token; `new_logprobs` are from after the update. `prob_delta` is the
+probability after the update minus the one at sampling. `is_masked` marks tokens whose surrogate gradient clipping made
+zero. That includes the dual clip (`clip_state` 2), which is neither `is_masked_high` nor `is_masked_low`.
 
 Ours: `group_id, sample_idx, prompt, columns, completion, prompt_len, reward, rewards, gold, extra, role, truncated,
 token_text, ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state`. `columns` are the
@@ -73,7 +73,8 @@ def token_columns(update: Update) -> dict[str, Array | None]:
     """Per-token columns over all T completion tokens, None for those that were not computed."""
     sampled, credited = update.sampled, update.credited
     assert isinstance(sampled, Sampled)
-    columns: dict[str, Array | None] = {"inference_logprobs": sampled.old_logprobs, "entropy": sampled.entropy}
+    inference = sampled.old_logprobs if sampled.sampling_logprobs is None else sampled.sampling_logprobs
+    columns: dict[str, Array | None] = {"inference_logprobs": inference, "entropy": sampled.entropy}
     for name in ("advantages", "ref_logprobs", "values", "returns", "implicit_rewards"):
         columns[name] = None if credited is None else getattr(credited, name)
     trainer = update.latest_step("logprobs")
@@ -82,7 +83,7 @@ def token_columns(update: Update) -> dict[str, Array | None]:
     columns["importance_ratio"] = update.latest_step("importance_ratio")
     columns["dloss_dlogp"] = update.latest_step("dloss_dlogp")
     columns["new_logprobs"] = update.new_logprobs()
-    gap = None if trainer is None else trainer - sampled.old_logprobs
+    gap = None if trainer is None else trainer - inference
     columns["log_importance_ratio"] = gap
     columns["mismatch_kl"] = None if gap is None else np.exp(gap) - gap - 1
     columns["prob_delta"] = LENSES["prob_delta"].values(update)

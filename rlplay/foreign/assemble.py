@@ -10,7 +10,10 @@ import numpy as np
 from rlplay.algorithms.settings import Settings
 from rlplay.foreign.derived import ratio_and_clips
 from rlplay.record.format import Ended, Rollouts, Step
-from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped, spans
+from rlplay.trace.records import LEFT_OUT, AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped, spans
+
+MASKED = LEFT_OUT.index("the sampler's probability is too far from the policy's")
+"""The reason of `LEFT_OUT` that a factor of 0 is."""
 
 
 class Batch:
@@ -36,6 +39,7 @@ class Batch:
         self.mask = self._tokens("mask", np.uint8, 1)
         self.old_logprobs = self._tokens("old_logprobs", np.float32, np.nan)
         self.advantages = self._tokens("advantages", np.float32, np.nan)
+        self.correction = self._tokens("correction", np.float32, np.nan)
 
     def records(self, update: int, settings: Settings) -> list[AnyRecord]:
         """Answers, rewards and advantages."""
@@ -59,6 +63,7 @@ class Batch:
             _all([getattr(s, name) for _, s in steps]) for name in ("importance_ratio", "clip_state")
         )
         known = bool(np.isfinite(ratio).any())
+        factor = self.correction[index]
         per_epoch = max(1, settings.num_minibatches)
         return Stepped(
             update=update,
@@ -76,6 +81,7 @@ class Batch:
             values=_all([step.values for _, step in steps]),
             metrics=_means([step.metrics for _, step in steps]),
             tokens=None if first.tokens is None else sum(step.tokens or 0 for _, step in steps),
+            left_out=None if np.isnan(factor).all() else np.where(factor == 0, MASKED, 0).astype(np.uint8),
         )
 
     def _sampled(self, update: int, settings: Settings) -> Sampled:
@@ -107,6 +113,8 @@ class Batch:
             top_ids=np.zeros((len(ids), 0), dtype=np.int32),
             top_logprobs=np.zeros((len(ids), 0), dtype=np.float32),
             truncated=self._answers("truncated", np.uint8, 0),
+            sampling_logprobs=self._known("sampling_logprobs"),
+            ends_known=all(part.truncated is not None for part in parts),
             pieces=dict(zip(ids.tolist(), texts, strict=True)),
         )
 
@@ -130,7 +138,7 @@ class Batch:
     def _scored(self, update: int) -> Scored | None:
         names = list(dict.fromkeys(name for part in self._parts for name in part.rewards))
         roles = [role for part in self._parts for role in (part.roles or [""] * len(part.group))]
-        if not names and not any(roles):
+        if not names and not any(roles) and np.isnan(self.advantages).all():
             return None
         weights = {name: w for part in self._parts for name, w in part.reward_weights.items()}
         missing = [np.full(len(part.group), np.nan) for part in self._parts]
@@ -149,16 +157,14 @@ class Batch:
         )  # fmt: skip
 
     def _credited(self, update: int, scored: Scored) -> Credited | None:
-        values = self._tokens("values", np.float32, np.nan)
-        if np.isnan(self.advantages).all() and np.isnan(values).all():
+        values, reference = self._known("values"), self._known("ref_logprobs")
+        if np.isnan(self.advantages).all() and values is None and reference is None:
             return None
-        reference = self._tokens("ref_logprobs", np.float32, np.nan)
         mean, std = (self._of_groups(name, scored.rewards) for name in ("group_mean", "group_std"))
         return Credited(
             update=update, token_rewards=None, returns=None, baseline=None, advantages=self.advantages,
-            values=None if np.isnan(values).all() else values,
-            ref_logprobs=None if np.isnan(reference).all() else reference, ref_top_logprobs=None, group_mean=mean,
-            group_std=std,
+            values=values, ref_logprobs=reference, ref_top_logprobs=None, group_mean=mean,
+            group_std=std, correction=self._known("correction"), correction_rule=self._parts[0].correction_rule,
         )  # fmt: skip
 
     def _of_groups(self, name: str, rewards: Array) -> Array:
@@ -173,6 +179,11 @@ class Batch:
     def _tokens(self, name: str, dtype: Any, missing: float) -> Array:
         sizes = [int(part.lengths.sum()) for part in self._parts]
         return self._joined(name, dtype, missing, sizes)
+
+    def _known(self, name: str) -> Array | None:
+        """Float32 values of tokens; None if there are none."""
+        values = self._tokens(name, np.float32, np.nan)
+        return None if np.isnan(values).all() else values
 
     def _answers(self, name: str, dtype: Any, missing: float) -> Array:
         return self._joined(name, dtype, missing, [len(part.group) for part in self._parts])

@@ -43,7 +43,7 @@ class Files:
 
     def __init__(self, path: Path, layout: Layout) -> None:
         self.path, self._layout = path, layout
-        self._settings = Settings()
+        self._settings = Settings(algorithm="")  # which no file names
         self._done = 0
         self._first = layout.first
 
@@ -125,11 +125,15 @@ def records(number: int, content: list[Row], path: Path, layout: Layout, setting
     if not content:
         return []
     try:
-        rollouts = layout.rollouts(number, content)
+        rollouts, step = layout.rollouts(number, content), layout.step(number, content)
     except ForeignRunError as error:
         raise ForeignRunError(f"{path}: {error}") from None
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, msgspec.MsgspecError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ForeignRunError(f"{path} is not a file of {layout.source}: {what}") from None
-    made = Batch([rollouts]).records(number, settings)
-    return [*made, finished(Ended(update=number, metrics=metrics(rollouts), seconds=0.0))]
+    batch, numbers = Batch([rollouts]), metrics(rollouts)
+    made = batch.records(number, settings)
+    if step is not None:
+        made.append(batch.stepped(number, [(0, step)], settings))
+        numbers |= step.metrics
+    return [*made, finished(Ended(update=number, metrics=numbers, seconds=0.0))]

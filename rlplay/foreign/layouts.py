@@ -11,13 +11,17 @@ from typing import Any
 
 from rlplay.foreign import rows, tinker
 from rlplay.foreign.source import ForeignRunError
-from rlplay.record.format import Rollouts
+from rlplay.record.format import Rollouts, Step
 
 Row = rows.Row
 
 
 def _nothing(_folder: Path) -> dict[str, Any]:
     return {}
+
+
+def _no_step(_update: int, _rows: list[Row]) -> Step | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Layout:
     """A file that stands beside complete ones, where the trainer's version writes it."""
     about: Callable[[Path], dict[str, Any]] = _nothing
     """What the folder says of the run, as arguments of `beginning`."""
+    step: Callable[[int, list[Row]], Step | None] = _no_step
+    """What the rows say of the optimizer step."""
 
 
 def lines(path: Path) -> list[Row]:
@@ -63,8 +69,10 @@ _SUMMARIES = "iteration_*/train_rollout_summaries.jsonl"
 LAYOUTS = (
     Layout("TRL", "completions/completions_*.parquet", _TRL, parquet, rows.trl),
     Layout("TRL", "completions_*.parquet", _TRL, parquet, rows.trl),
-    Layout("prime-rl", _RANKS, _STEP, lines, rows.prime_rl, marker="step_*/STABLE"),
-    Layout("prime-rl", f"token_exports/{_RANKS}", _STEP, lines, rows.prime_rl, marker="token_exports/step_*/STABLE"),
+    Layout("prime-rl", _RANKS, _STEP, lines, rows.prime_rl, marker="step_*/STABLE",
+           step=rows.prime_rl_step),
+    Layout("prime-rl", f"token_exports/{_RANKS}", _STEP, lines, rows.prime_rl,
+           marker="token_exports/step_*/STABLE", step=rows.prime_rl_step),
     Layout("tinker-cookbook", _SUMMARIES, re.compile(r"iteration_(\d+)/"), lines, tinker.summaries, 0,
            about=tinker.known),
     Layout("verl", "*.jsonl", re.compile(r"^(\d+)\.jsonl$"), lines, rows.verl),

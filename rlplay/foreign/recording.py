@@ -17,6 +17,7 @@ from rlplay.record.format import (
     Frame,
     Heldout,
     RecordingError,
+    Remark,
     Rollouts,
     Setting,
     Step,
@@ -24,7 +25,7 @@ from rlplay.record.format import (
     parts,
     read,
 )
-from rlplay.trace.records import AnyRecord, Changed, Evaluated, Started
+from rlplay.trace.records import AnyRecord, Changed, Evaluated, Notice, Started
 
 BEHIND = 8
 """Updates after which a process that wrote nothing more is taken to be gone. Fewer prove nothing: the parts of a copy
@@ -145,6 +146,12 @@ class Recording:
                 of = self._members.index
                 steps = [(of(rank), step) for rank, step in frames if rank in self._members and isinstance(step, Step)]
                 return [self._batch.stepped(first.update, steps, self._settings)]
+            case _:
+                return self._of_first(begun, first)
+
+    def _of_first(self, begun: Begun, first: Frame) -> list[AnyRecord]:
+        """The record of a frame that holds for all processes."""
+        match first:
             case Ended():
                 return [finished(first)]
             case Heldout():
@@ -159,6 +166,8 @@ class Recording:
                 self._changed[first.name] = value
                 self._settings = msgspec.convert(known_settings(begun.settings | self._changed), Settings)
                 return [Changed(update=first.update, phase="sample", name=first.name, value=value, previous=previous)]
+            case Remark():
+                return [Notice(update=first.update, level="info", text=first.text)]
             case _:
                 return []
 

@@ -2,7 +2,8 @@
 
 TRL (`log_completions`, a Parquet file for each step): step, prompt, completion, a column for each reward function,
 advantage. verl (`rollout_data_dir`, N.jsonl): input, output, gts, score, step. prime-rl (token exports,
-step_N/rank_R.jsonl): arrays aligned with token_ids; `rlplay export --format jsonl` writes them with texts and rewards.
+step_N/rank_R.jsonl): arrays aligned with token_ids, `rewards` among them; `rlplay export --format jsonl` writes them
+with texts, and with `rewards` by name.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rlplay.record.format import Rollouts
+from rlplay.record.format import Rollouts, Step
 from rlplay.trace.records import Array
 
 Row = dict[str, Any]
@@ -50,15 +51,16 @@ def verl(update: int, found: Sequence[Row]) -> Rollouts:
 
 def prime_rl(update: int, found: Sequence[Row]) -> Rollouts:
     """Rows with arrays over the tokens. The prompt ends at `prompt_len`, else where the loss begins."""
-    begins = [row["prompt_len"] if "prompt_len" in row else _first(row["loss_mask"]) for row in found]
+    begins = _begins(found)
     keys = [row.get("group_id", tuple(row["token_ids"][:begin])) for row, begin in zip(found, begins, strict=True)]
     ids = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     group = np.array([ids[key] for key in keys], dtype=np.int32)
     firsts = [keys.index(key) for key in ids]
     texts = [[str(x) for x in row.get("token_text") or [f"⟨{i}⟩" for i in row["token_ids"]]] for row in found]
     asked = [texts[i][: begins[i]] for i in firsts]
-    total = _numbers([row.get("reward") for row in found])
-    rewards = {name: _numbers([row["rewards"][name] for row in found]) for name in found[0].get("rewards") or {}}
+    total, first = _numbers([_reward(row) for row in found]), found[0].get("rewards")
+    names = first if isinstance(first, dict) else {}
+    rewards = {name: _numbers([row["rewards"][name] for row in found]) for name in names}
     known = ~np.isnan(total)
     if rewards and not np.allclose(np.nansum([*rewards.values()], axis=0)[known], total[known]):
         rewards = {}  # the total is what was trained, and the weights that lead to it are not in the file
@@ -77,8 +79,9 @@ def prime_rl(update: int, found: Sequence[Row]) -> Rollouts:
         temperature=None,
         mask=_flat(found, begins, "loss_mask", np.uint8),
         truncated=np.array([bool(row.get("truncated")) for row in found], dtype=np.uint8),
+        # prime-rl's ratio is that of the policy to the sampler, which may be some updates behind.
         old_logprobs=_flat(found, begins, "inference_logprobs", np.float32),
-        sampling_logprobs=None,
+        sampling_logprobs=None if _own(found) else _flat(found, begins, "inference_logprobs", np.float32),
         entropy=_flat(found, begins, "entropy", np.float32),
         ref_logprobs=_flat(found, begins, "ref_logprobs", np.float32),
         rewards=rewards or ({"reward": total} if known.any() else {}),
@@ -86,6 +89,49 @@ def prime_rl(update: int, found: Sequence[Row]) -> Rollouts:
         advantages=_flat(found, begins, "advantages", np.float32),
         roles=None,
     )  # fmt: skip
+
+
+def prime_rl_step(update: int, found: Sequence[Row]) -> Step | None:
+    """What prime-rl's training pass computed of these rows; None if they have none of it.
+
+    Clip state 1 is `is_masked_high`, -1 another token with `is_masked`. None, too, of rlplay's own exports, whose
+    numbers are those of an update's last optimizer step.
+    """
+    begins, kl = _begins(found), "mismatch_kl"
+    logprobs = _flat(found, begins, "trainer_logprobs", np.float32)
+    if logprobs is None or _own(found):
+        return None
+    inside = _flat(found, begins, "loss_mask", np.uint8)
+    flat = {name: _flat(found, begins, name, np.float32) for name in (kl, "is_masked", "is_masked_high")}
+    masked, high, clips = flat["is_masked"], flat["is_masked_high"], None
+    if masked is not None and high is not None and not np.isnan(masked).all():
+        clips = np.where(high == 1, 1, np.where(masked == 1, -1, 0)).astype(np.int8)
+    means = {f"{name}/mean": _mean(flat[name], inside) for name in (kl, "is_masked")}
+    return Step(
+        update=update, step=0, steps=1, rows=np.arange(len(found), dtype=np.int32), logprobs=logprobs,
+        importance_ratio=_flat(found, begins, "importance_ratio", np.float32), clip_state=clips, dloss_dlogp=None,
+        tokens=None, metrics={name: mean for name, mean in means.items() if math.isfinite(mean)},
+    )  # fmt: skip
+
+
+def _own(found: Sequence[Row]) -> bool:
+    """Whether rlplay has written the rows."""
+    return "dloss_dlogp" in found[0]
+
+
+def _begins(found: Sequence[Row]) -> list[int]:
+    return [row["prompt_len"] if "prompt_len" in row else _first(row["loss_mask"]) for row in found]
+
+
+def _reward(row: Row) -> Any:
+    """An answer's reward: one number, or the same at each of its tokens."""
+    found = row.get("rewards")
+    return next((x for x in reversed(found) if x is not None), None) if isinstance(found, list) else row.get("reward")
+
+
+def _mean(values: Array | None, inside: Array | None) -> float:
+    known = np.zeros(0) if values is None or inside is None else values[(inside == 1) & np.isfinite(values)]
+    return float(known.mean()) if len(known) else math.nan
 
 
 def metrics(rollouts: Rollouts) -> dict[str, float]:
@@ -98,8 +144,9 @@ def metrics(rollouts: Rollouts) -> dict[str, float]:
     if weighted:
         total = np.nansum(weighted, axis=0)
         found |= {"reward": float(total.mean()), "reward_std": float(total.std(ddof=1)) if len(total) > 1 else 0.0}
-        spread = [float(np.ptp(total[rollouts.group == g])) for g in range(len(rollouts.prompts))]
-        found["frac_reward_zero_std"] = float(np.mean([width == 0 for width in spread]))
+        groups = [total[rollouts.group == g] for g in range(len(rollouts.prompts))]
+        if flat := [np.ptp(each) == 0 for each in groups if len(each) > 1]:
+            found["frac_reward_zero_std"] = float(np.mean(flat))
     return found
 
 

@@ -18,13 +18,14 @@ from typing import Any
 import msgspec
 
 from rlplay.trace.codec import Codec
-from rlplay.trace.records import Array
+from rlplay.trace.inflate import inflated
+from rlplay.trace.records import Array, CorrectionRule
 
 MAGIC = b"RLPART\x01\n"
 """The first bytes of a part; the seventh is the version of the format."""
 SUFFIX = ".rlpart"
-LIMIT = 2**30
-"""The most bytes of a frame."""
+LIMIT = 2**28
+"""The most bytes of a frame's content; 512 answers of 1,500 tokens have about a fifth of that."""
 _HEAD = struct.Struct("<III")
 
 
@@ -78,6 +79,8 @@ class Rollouts(Frame, frozen=True, kw_only=True):
     advantages: Array | None  # float32 [T]
     roles: list[str] | None  # [N] "chosen" or "rejected" where answers are compared
     values: Array | None = None  # float32 [T] of a value head, or a reward model's score at an answer's last token
+    correction: Array | None = None  # float32 [T] factor of each token's loss, as in `Credited`
+    correction_rule: CorrectionRule | None = None  # how it was computed
 
 
 class Step(Frame, frozen=True, kw_only=True):
@@ -119,7 +122,13 @@ class Setting(Frame, frozen=True, kw_only=True):
     previous: Any
 
 
-AnyFrame = Begun | Rollouts | Step | Ended | Heldout | Setting
+class Remark(Frame, frozen=True, kw_only=True):
+    """Something to know about the recording, such as what it lacks from `update` on; of the first process."""
+
+    text: str  # one line
+
+
+AnyFrame = Begun | Rollouts | Step | Ended | Heldout | Setting | Remark
 _FRAMES: Codec[AnyFrame] = Codec(AnyFrame)
 
 
@@ -139,11 +148,12 @@ def parts(folder: Path) -> list[Path]:
 
 def pack(frame: AnyFrame) -> bytes:
     """A frame as it is stored."""
-    payload = zlib.compress(_FRAMES.encode(frame), 1)
-    if len(payload) > LIMIT:
+    content = _FRAMES.encode(frame)
+    if len(content) > LIMIT:
         raise ValueError(
-            f"update {frame.update} takes {len(payload)} bytes, more than {LIMIT}; record fewer completions"
+            f"update {frame.update} takes {len(content)} bytes, more than {LIMIT}; record fewer completions"
         )
+    payload = zlib.compress(content, 1)
     return _head(len(payload), zlib.crc32(payload)) + payload
 
 
@@ -192,6 +202,6 @@ def _begins(magic: bytes, path: Path) -> bool:
 
 def _decoded(payload: bytes, path: Path, offset: int) -> AnyFrame:
     try:
-        return _FRAMES.decode(zlib.decompress(payload))
+        return _FRAMES.decode(inflated(payload, LIMIT))
     except (zlib.error, msgspec.MsgspecError, ValueError, IndexError, TypeError) as error:
         raise RecordingError(f"{path} is damaged at byte {offset} ({error}); copy it again") from None

@@ -10,8 +10,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlplay.record.format import MAGIC, AnyFrame, Begun, Ended, Heldout, Rollouts, Setting, Step, pack, part
-from rlplay.trace.records import Array, spans
+from rlplay.record.format import MAGIC, AnyFrame, Begun, Ended, Heldout, Remark, Rollouts, Setting, Step, pack, part
+from rlplay.trace.records import Array, CorrectionRule, spans
+from rlplay.trace.text import quote
 
 
 class Recorder:
@@ -32,6 +33,7 @@ class Recorder:
         self._limit, self._every, self._rank, self._ranks = completions, every, rank, ranks
         self._file: BinaryIO = part(self.path, rank).open("xb")
         self._file.write(MAGIC)
+        self._end = len(MAGIC)  # of the last whole frame
         self._rows = np.zeros(0, dtype=np.int64)  # the answers that are kept, by their row in the trainer's batch
         self._lengths = np.zeros(0, dtype=np.int64)  # of all answers of the update
         self._update = 0  # that these answers are of
@@ -91,6 +93,8 @@ class Recorder:
         advantages: ArrayLike | None = None,
         roles: Sequence[str] | None = None,
         values: ArrayLike | None = None,
+        correction: ArrayLike | None = None,
+        correction_rule: CorrectionRule | None = None,
     ) -> None:
         """The answers of an update: G prompts, N answers, T tokens, flat; fields as in `format.Rollouts`.
 
@@ -105,7 +109,7 @@ class Recorder:
             raise ValueError(
                 f"group names a prompt from {of.min()} to {of.max()}, but there are {len(prompts)} prompts"
             )
-        rows = self._chosen(of)
+        rows = self.chosen(of)
         groups, kept_of = np.unique(of[rows], return_inverse=True)
         tokens = _spans(each, rows)
         if advantages is not None and len(np.asarray(advantages)) == len(of) != total:
@@ -148,6 +152,8 @@ class Recorder:
                 advantages=_part("advantages", advantages, tokens, np.float32, total),
                 roles=None if roles is None else _strings("roles", roles, rows, len(of)),
                 values=_part("values", values, tokens, np.float32, total),
+                correction=_part("correction", correction, tokens, np.float32, total),
+                correction_rule=correction_rule,
             )
         )
         self._rows, self._lengths, self._update = rows, each, update
@@ -223,6 +229,10 @@ class Recorder:
         """A setting changed; it holds from the start of `update`."""
         self._write(Setting(update=update, name=name, value=_plain(value), previous=_plain(previous)))
 
+    def remark(self, update: int, text: str) -> None:
+        """Say something about the recording, such as what it lacks from `update` on; one line."""
+        self._write(Remark(update=update, text=text))
+
     def close(self) -> None:
         """Close the file; without this, nothing that was recorded is lost."""
         self._file.close()
@@ -233,12 +243,24 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _write(self, frame: AnyFrame) -> None:
-        self._file.write(pack(frame))
-        self._file.flush()
+    def reopen(self) -> None:
+        """Go on after `close`; what a full disk cut short is overwritten. Raises OSError if the file is gone."""
+        self._file.close()
+        self._file = part(self.path, self._rank).open("r+b")
+        self._file.truncate(self._end)
+        self._file.seek(self._end)
 
-    def _chosen(self, of: Array) -> Array:
-        """The rows of whole groups, in their order, until the limit is reached; at least one group."""
+    def _write(self, frame: AnyFrame) -> None:
+        data = pack(frame)
+        self._file.write(data)
+        self._file.flush()
+        self._end += len(data)
+
+    def chosen(self, of: Array) -> Array:
+        """The answers that `rollouts` keeps, where answer i is of group `of[i]`: int64, ascending.
+
+        They are whole groups, in their order, until the limit is reached; at least one group.
+        """
         kept: list[int] = []
         for group in dict.fromkeys(of.tolist()):
             rows = np.flatnonzero(of == group).tolist()
@@ -286,7 +308,7 @@ def _strings(name: str, values: Sequence[str], index: Array, count: int) -> list
     found = _picked(name, values, index, count)
     wrong = next((each for each in found if not isinstance(each, str)), None)
     if wrong is not None:
-        raise ValueError(f"{name} is a list of texts; it has {wrong!r}")
+        raise ValueError(f"{name} is a list of texts; it has {quote(wrong)}")
     return found
 
 

@@ -39,7 +39,8 @@ _ROWS = (
     Metric("reward_std", "Reward std", "standard deviation of the reward over the whole batch, ddof = 1", "",
            "The spread over the whole batch, not within groups. At 0 all answers earned the same: the rewards give "
            "nothing to compare."),
-    Metric("frac_reward_zero_std", "Groups without signal", "share of groups whose rewards are all equal", "",
+    Metric("frac_reward_zero_std", "Groups without signal",
+           "share of groups of two or more answers whose rewards are all equal", "",
            "With an outcome reward and a group baseline, equal rewards cancel out: the prompt is too easy, too hard, "
            "or sampled too few times. Step scores, separately normalised rewards and penalties inside the reward can "
            "still distinguish the answers."),
@@ -159,8 +160,8 @@ _ROWS = (
            "Above 0, the chosen answers are ahead on average. Plain DPO never stops widening it; hinge stops at 1, and "
            "IPO aims at a fixed gap per token.", ROUNDING),
     Metric("rewards/accuracies", "Preference accuracy", "share of pairs with a margin above 0", "",
-           "Meaningless at the first optimizer step of a stage with a reference: policy and reference are equal, so "
-           "every margin is 0 up to rounding."),
+           "A tie counts as behind, as in TRL. At the first optimizer step of a stage with a reference it is 0: "
+           "policy and reference are equal, so every pair ties."),
     Metric("logps/chosen", "Log-probability, chosen", "mean over chosen answers of Σℓ; of mean ℓ in SimPO and ORPO",
            "nats", "Learning from pairs, it may fall while the margin grows, if the rejected answers fall faster. "
            "Learning from examples, it should rise."),

@@ -14,10 +14,12 @@ from rlplay.trace.update import Update
 R = TypeVar("R", bound=Record)
 
 _OF_TOKENS: dict[type[Record], tuple[str, ...]] = {
-    Sampled: ("token_ids", "texts", "mask", "old_logprobs", "entropy", "top_ids", "top_logprobs"),
+    Sampled: (
+        "token_ids", "texts", "mask", "old_logprobs", "entropy", "top_ids", "top_logprobs", "sampling_logprobs",
+    ),
     Credited: (
         "token_rewards", "returns", "baseline", "advantages", "values", "ref_logprobs", "ref_top_logprobs",
-        "implicit_rewards", "following",
+        "implicit_rewards", "following", "correction",
     ),
     Stepped: (
         "logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl", "values",

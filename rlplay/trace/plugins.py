@@ -14,6 +14,8 @@ from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
+from rlplay.trace.text import quote
+
 GROUPS = {"rlplay.tasks": "task", "rlplay.lenses": "lens", "rlplay.metrics": "metric", "rlplay.algorithms": "algorithm"}
 """The groups of entry points, each with what one of them is called."""
 _HEAVY = ("torch", "transformers", "accelerate")
@@ -72,7 +74,7 @@ def additions(group: str, kind: type[Kind], taken: Mapping[str, Any]) -> dict[st
         elif name in taken:
             refuse(group, name, "rlplay has one of this name itself")
         elif getattr(value, "name", name) != name:
-            refuse(group, name, f"it calls itself {getattr(value, 'name', '')!r}")
+            refuse(group, name, f"it calls itself {quote(getattr(value, 'name', ''))}")
         else:
             found[name] = value
     return found

@@ -25,6 +25,19 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=st
     update: int
 
 
+class CorrectionRule(msgspec.Struct, frozen=True):
+    """How a loss corrects for a sampler that is not quite the policy: by a factor of each token's loss.
+
+    The factor is the old policy's probability over the sampler's, of the token or (level "sequence") of its answer,
+    within bounds: cut to them (outside "truncate"), or 0 outside them ("mask"). A bound that is None is not there.
+    """
+
+    level: str
+    outside: str
+    low: float | None
+    high: float | None
+
+
 class Started(Record, frozen=True, kw_only=True):
     """A run began or resumed: everything needed to start it again."""
 
@@ -57,6 +70,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     logprobs: Array  # float32 [S, A]
     values: Array | None  # float32 [S] of the value head, where the algorithm trains one
     action_values: Array | None = None  # float32 [S, A] Q(s, a), where the algorithm learns it
+    best_values: Array | None = None  # float64 [S] V*(s) by a world's rules and γ, where it is finite
 
 
 class Sampled(Record, frozen=True, kw_only=True):
@@ -86,6 +100,8 @@ class Sampled(Record, frozen=True, kw_only=True):
     pieces: dict[int, str]  # text of every id in top_ids and token_ids, decoded alone
     states: dict[int, list[str]] = {}  # by completion: an environment's true state after each turn
     survey: Survey | None = None  # of the policy that sampled
+    sampling_logprobs: Array | None = None  # float32 [T] as another program computed them that sampled, such as vLLM
+    ends_known: bool = True  # whether another trainer recorded `truncated`; if not, it is 0
 
 
 class Scored(Record, frozen=True, kw_only=True):
@@ -118,6 +134,8 @@ class Credited(Record, frozen=True, kw_only=True):
     group_std: Array  # float64 [G], ddof = 1; float32 in older runs
     implicit_rewards: Array | None = None  # float32 [T] each token's share of a preference loss's implicit reward
     following: Array | None = None  # float32 [T] the value of what follows a move, before γ; 0: the episode is over
+    correction: Array | None = None  # float32 [T] a factor of each token's loss, by `correction_rule`; 0: left out
+    correction_rule: CorrectionRule | None = None
 
 
 class Stepped(Record, frozen=True, kw_only=True):
@@ -143,7 +161,10 @@ class Stepped(Record, frozen=True, kw_only=True):
     margins: Array | None = None  # float32 [P] of pairs: reward of completion rows[i] minus that of rows[P + i]
 
 
-LEFT_OUT = ("", "its answer was cut", "too low an entropy", "its answer is too far off-policy")
+LEFT_OUT = (
+    "", "its answer was cut", "too low an entropy", "its answer is too far off-policy",
+    "the sampler's probability is too far from the policy's",
+)  # fmt: skip
 """Why a token's surrogate was left out of the loss; the first entry means that it counted."""
 
 

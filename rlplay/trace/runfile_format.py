@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from rlplay.trace.codec import RECORDS
+from rlplay.trace.inflate import inflated
 from rlplay.trace.records import AnyRecord, Finished
 from rlplay.trace.sound import check_record
 
@@ -116,7 +117,7 @@ def pack(record: AnyRecord) -> bytes:
 def unpack(data: bytes, path: Path, number: int) -> AnyRecord:
     """The record of update `number` in stored bytes, checked; RunFileError if they are damaged."""
     try:
-        record = RECORDS.decode(_inflated(data))
+        record = RECORDS.decode(inflated(data, _LARGEST))
         if record.update != number:
             raise ValueError(f"a record of update {record.update} is among its own")
         check_record(record)
@@ -126,16 +127,8 @@ def unpack(data: bytes, path: Path, number: int) -> AnyRecord:
 
 
 _DAMAGE = (zlib.error, msgspec.MsgspecError, ValueError, LookupError, TypeError, OverflowError, RecursionError)
-_LARGEST = 2**30
+_LARGEST = 2**28
 """Bytes of a record; a batch of 64,000 tokens with ten candidates each has 9 million."""
-
-
-def _inflated(data: bytes) -> bytes:
-    inflater = zlib.decompressobj()
-    content = inflater.decompress(data, _LARGEST)
-    if not inflater.eof:
-        raise ValueError("a record is cut off" if len(content) < _LARGEST else "a record is larger than a gigabyte")
-    return content
 
 
 def damaged(path: Path, number: int, error: Exception) -> RunFileError:

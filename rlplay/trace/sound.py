@@ -25,6 +25,7 @@ from rlplay.trace.records import (
     Stepped,
     Survey,
 )
+from rlplay.trace.text import quote
 from rlplay.trace.update import PHASES, Update
 
 _WHOLE, _REAL = "biu", "biuf"
@@ -66,7 +67,7 @@ def check_update(update: Update) -> None:
 
 
 _CREDIT = ("token_rewards", "returns", "baseline", "advantages", "values", "ref_logprobs", "implicit_rewards",
-           "following")  # fmt: skip
+           "following", "correction")  # fmt: skip
 _STEP = ("logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl",
          "values")  # fmt: skip
 _FINISHED = "logprobs", "favourite_ids", "favourite_logprobs"
@@ -120,7 +121,8 @@ def _sampled(record: Sampled) -> None:
     if answers and not 0 <= int(record.group.min()) <= int(record.group.max()) < groups:
         raise ValueError("group names a prompt that it does not have")
     _sizes(record, {"mask": (tokens,), "truncated": (answers,), "top_ids": (tokens, None)}, _WHOLE)
-    _sizes(record, {"old_logprobs": (tokens,), "entropy": (tokens,), "top_logprobs": record.top_ids.shape})
+    _sizes(record, dict.fromkeys(("old_logprobs", "entropy", "sampling_logprobs"), (tokens,)))
+    _sizes(record, {"top_logprobs": record.top_ids.shape})
     if any(not 0 <= row < answers for row in record.states) or record.position < 0:
         raise ValueError("states name an answer that it does not have")
     _survey(record.survey)
@@ -177,12 +179,12 @@ def _evaluated(record: Evaluated) -> None:
 
 def _searched(record: Searched) -> None:
     if record.kind not in ("cg", "line"):
-        raise ValueError(f"a search of an unknown kind {record.kind[:20]!r}")
+        raise ValueError(f"a search of an unknown kind {quote(record.kind)}")
 
 
 def _phased(record: Changed | Staged) -> None:
     if record.phase not in PHASES:
-        raise ValueError(f"a change in an unknown phase {record.phase[:20]!r}")
+        raise ValueError(f"a change in an unknown phase {quote(record.phase)}")
 
 
 _CHECKS: dict[type[Any], Callable[[Any], None]] = {

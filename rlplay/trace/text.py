@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from functools import lru_cache
@@ -11,6 +12,12 @@ NOTHING = "◦"
 """Shown for a token that does not complete a character, such as the first half of an emoji."""
 MARKS = 8
 """The most combining marks on one letter: no script needs more, and a pile of them covers other lines."""
+
+QUOTED = 80
+"""The most characters of a value that an error quotes."""
+_LONG_WORD = re.compile(rf"\S{{{QUOTED + 1},}}")
+_LONG_QUOTE = re.compile(rf"(?<!\w)'[^']{{{QUOTED - 1},}}'(?!\w)|(?<=extra argument )\(.{{{QUOTED - 1},}}\)")
+"""As click quotes values."""
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _UNSEEN = re.compile(
@@ -47,6 +54,40 @@ def one_by_one(text: str) -> str:
         pile = pile + 1 if _joins(character) else 0
         shown.append(NOTHING if pile > MARKS else _symbol(character))
     return "".join(shown)
+
+
+def quote(value: object) -> str:
+    """A value that somebody else wrote, as an error quotes it: as Python writes it, in `QUOTED` characters at most."""
+    return brief(repr(value))
+
+
+def brief(text: str) -> str:
+    """`text` in `QUOTED` characters at most: of a longer one, the beginning and the end."""
+    if len(text) <= QUOTED:
+        return text
+    end = QUOTED // 4
+    return f"{text[: QUOTED - end - 1]}…{text[-end:]}"
+
+
+def brief_path(path: str) -> str:
+    """A path as an error names it: whole where its folder is there, else `brief`."""
+    folder, _, name = path.rpartition("/")
+    return path if len(name) <= QUOTED and os.path.isdir(folder) else brief(path)
+
+
+def brief_quotes(text: str) -> str:
+    """A message of somebody else's, with every value that it quotes `brief`; paths as in `brief_path`."""
+    return _LONG_QUOTE.sub(_brief_quote, text)
+
+
+def _brief_quote(quoted: re.Match[str]) -> str:
+    inner = quoted[0][1:-1]
+    return quoted[0] if brief_path(inner) == inner else brief(quoted[0])
+
+
+def brief_words(text: str) -> str:
+    """A message of somebody else's, with every word of it `brief`: it may quote a value of any length."""
+    return _LONG_WORD.sub(lambda word: brief(word[0]), text)
 
 
 def whole(text: str) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rlplay.foreign.copy import Copy
+from rlplay.health.digest import digest
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
@@ -119,6 +120,60 @@ def test_prime_rl_reads_what_rlplay_exports(tmp_path: Path, capsys: pytest.Captu
     for old, new in zip(before, after, strict=True):
         for name in (*KEPT, *KEPT_TOO):
             assert new[name] == old[name], name
+
+
+def _prime_rl(step: int, is_masked: bool = True) -> list[Row]:
+    """Two answers as prime-rl's newest exports have them: the sampler is one update behind."""
+
+    def row(place: int) -> Row:
+        inference, trainer = [None, -1.0, -0.5, -2.0], [-0.9, -0.7, -0.5, -1.0 - place]
+        gap = [None if a is None else b - a for a, b in zip(inference, trainer, strict=True)]
+        masked = [False, place == 0, False, place == 1] if is_masked else [None] * 4
+        return {
+            "schema_version": 1, "step": step, "token_ids": [7, 1, 2, 3], "loss_mask": [False, True, True, True],
+            "advantages": [0.0, 1.0, 1.0, 1.0], "rewards": [None, 0.5, 0.5, 0.5], "inference_logprobs": inference,
+            "trainer_logprobs": trainer, "entropy": [0.1, 0.2, 0.3, 0.4], "log_importance_ratio": gap,
+            "importance_ratio": [None if x is None else np.exp(x) for x in gap],
+            "mismatch_kl": [None if x is None else np.exp(x) - x - 1 for x in gap], "is_masked": masked,
+            "is_masked_high": [x and place == 0 for x in masked], "is_masked_low": [x and place == 1 for x in masked],
+        }  # fmt: skip
+
+    return [row(0), row(1)]
+
+
+def test_prime_rl_keeps_the_training_pass(tmp_path: Path) -> None:
+    lines(tmp_path / "run" / "token_exports" / "step_1" / "rank_0.jsonl", _prime_rl(1))
+    update = updates_of(tmp_path / "run")[1]
+    (step,) = update.steps
+    assert update.sampled.sampling_logprobs.tolist() == update.sampled.old_logprobs.tolist()
+    assert update.sampled.sampling_logprobs.tolist() == [-1.0, -0.5, -2.0] * 2
+    np.testing.assert_allclose(step.logprobs, [-0.7, -0.5, -1.0, -0.7, -0.5, -2.0])
+    np.testing.assert_allclose(step.importance_ratio, np.exp([0.3, 0, 1, 0.3, 0, 0]), rtol=1e-6)
+    assert step.clip_state.tolist() == [1, 0, 0, 0, 0, -1]
+    assert np.isnan(step.dloss_dlogp).all()
+    assert update.scored.rewards.tolist() == [0.5, 0.5]
+    gaps = np.array([0.3, 0, 1, 0.3, 0, 0])
+    assert update.finished.metrics["mismatch_kl/mean"] == pytest.approx(np.mean(np.exp(gaps) - gaps - 1))
+    assert update.finished.metrics["is_masked/mean"] == pytest.approx(2 / 6)
+    found = digest(update)
+    assert (found.apart, found.mismatch) == (True, pytest.approx(np.mean(np.exp(gaps) - gaps - 1)))
+
+
+def test_prime_rl_without_a_loss_of_its_own_knows_no_masks(tmp_path: Path) -> None:
+    lines(tmp_path / "run" / "step_1" / "rank_0.jsonl", _prime_rl(1, is_masked=False))
+    update = updates_of(tmp_path / "run")[1]
+    assert update.steps[0].clip_state is None
+    assert "is_masked/mean" not in update.finished.metrics
+
+
+def test_rlplays_own_export_has_no_training_pass_before_its_first_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = exported(capsys, synthetic_run(tmp_path / "a.rlplay", updates=1), tmp_path / "a.jsonl")
+    lines(tmp_path / "run" / "step_1" / "rank_0.jsonl", rows)
+    update = updates_of(tmp_path / "run")[1]
+    assert not update.steps
+    assert update.sampled.sampling_logprobs is None
 
 
 def test_prime_rl_rewards_that_add_up_are_kept_apart(tmp_path: Path) -> None:

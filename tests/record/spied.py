@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,14 @@ class Spy:
         self.passes: list[Kept] = []
         generate, loss = trainer._generate_and_score_completions, trainer._compute_loss
 
+        @functools.wraps(generate)
         def generated(inputs: Any) -> Any:
             out = generate(inputs)
             if trainer.model.training:
                 self.generations.append(_kept(out))
             return out
 
+        @functools.wraps(loss)
         def lost(model: Any, inputs: Any) -> Any:
             if torch.is_grad_enabled():
                 self.passes.append(self._own(inputs))

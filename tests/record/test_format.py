@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
+import zlib
 from pathlib import Path
 
 import pytest
 
-from rlplay.record.format import MAGIC, RecordingError, pack, part, read
+from rlplay.record.format import LIMIT, MAGIC, RecordingError, pack, part, read
 from tests.record.batches import answers, frames_of, record
 
 
@@ -63,6 +65,16 @@ def test_a_frame_that_an_intact_checksum_hides_is_reported(whole: Path) -> None:
     whole.write_bytes(MAGIC + _framed(b"no zlib"))
     with pytest.raises(RecordingError, match="damaged at byte 8"):
         read(whole)
+
+
+def test_a_few_bytes_that_stand_for_gigabytes_are_refused_before_they_are_there(whole: Path) -> None:
+    whole.write_bytes(MAGIC + _framed(zlib.compress(bytes(LIMIT + 1), 1)))
+    tracemalloc.start()
+    with pytest.raises(RecordingError, match="holds more than 256 MiB"):
+        read(whole)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * LIMIT
 
 
 def _framed(payload: bytes) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from rlplay.link import framing, remote
@@ -205,6 +206,9 @@ def test_a_forwarded_port_and_a_broken_file(tmp_path: Path) -> None:
     server, door = remote.listen(tmp_path)
     server.close()
     assert find(tmp_path, 7000) == remote.Door("127.0.0.1", 7000, door.token)
+    for host in ("127.0.0.2", "evil.example"):
+        (tmp_path / "remote.json").write_text(msgspec.json.encode(remote.Door(host, 7000, "t")).decode())
+        assert find(tmp_path) == remote.Door("127.0.0.1", 7000, "t"), "a screen connects to its own machine alone"
     (tmp_path / "remote.json").write_text('{"host": 1}')
     with pytest.raises(NoDoorError, match="copy it again"):
         find(tmp_path)

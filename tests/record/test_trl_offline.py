@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ with warnings.catch_warnings():
 
 from rlplay.foreign.recording import Recording
 from rlplay.record.trl import RlplayCallback
+from rlplay.record.trl.known import known
+from rlplay.record.trl.settings import settings_of
 from rlplay.trace.kinds import kind_of
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped
 from tests.record import tiny
@@ -68,6 +71,7 @@ class Spy:
         self.trainer, self.passes = trainer, list[dict[str, Any]]()
         inner = trainer.compute_loss
 
+        @functools.wraps(inner)
         def computed(model: Any, inputs: Any, *values: Any, **options: Any) -> Any:
             if torch.is_grad_enabled():
                 self.passes.append(self._own(dict(inputs), options.get("num_items_in_batch")))
@@ -271,11 +275,36 @@ def test_the_recording_does_not_change_the_training(tmp_path: Path) -> None:
     assert torch.equal(*weights)
 
 
-def test_a_run_in_which_the_loss_is_not_rlplays_is_refused(tmp_path: Path) -> None:
-    CASES["apo"] = (DPOTrainer, DPOConfig, PAIRS, {"loss_type": ["apo_zero"]}, "pairs")
+def test_a_loss_that_rlplay_lacks_is_recorded_without_a_formula(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    CASES["apo"] = (DPOTrainer, DPOConfig, PAIRS, {"loss_type": ["apo_zero"], "beta": 0.3}, "pairs")
     try:
-        with pytest.raises(ValueError, match="loss_type=apo_zero is none that rlplay has: sigmoid, robust, ipo, hinge"):
-            trained("apo", tmp_path)
+        _, spy = trained("apo", tmp_path)
     finally:
         del CASES["apo"]
-    assert not (tmp_path / "rec").exists()
+    line = "rlplay: the recorder does not know the loss of this DPOTrainer: no formulas and no clipping are shown"
+    assert line in capfd.readouterr().err.splitlines()
+    reading = Recording(tmp_path / "rec")
+    assert reading.started().settings["algorithm"] == ""
+    assert "beta" not in reading.started().settings
+    np.testing.assert_allclose(of(reading.fresh(), 1, Stepped).logprobs, flat(spy.passes[:1], "logprobs"), **CLOSE)
+
+
+def test_options_that_change_the_loss_leave_it_without_a_formula(tmp_path: Path) -> None:
+    changed = {"ld_alpha": 0.5, "use_weighting": True, "f_divergence_type": "forward_kl"}
+    for name, value in changed.items():
+        trainer = _dpo({name: value}, tmp_path / name)
+        assert "algorithm" not in settings_of(trainer, known(trainer)), name
+    trainer = _dpo({"label_smoothing": 0.2}, tmp_path / "smooth")  # which TRL's sigmoid loss does not read
+    settings = settings_of(trainer, known(trainer))
+    assert settings["algorithm"] == "dpo"
+    assert "label_smoothing" not in settings
+
+
+def _dpo(options: dict[str, Any], folder: Path) -> Any:
+    CASES["own"] = (DPOTrainer, DPOConfig, PAIRS, options, "pairs")
+    try:
+        return prepared("own", folder)
+    finally:
+        del CASES["own"]

@@ -18,6 +18,7 @@ pytest.importorskip("trl", reason='TRL is not installed: pip install -e ".[parit
 import torch
 
 from rlplay.foreign.recording import Recording
+from rlplay.record.format import Ended, Rollouts, read
 from rlplay.trace.records import Credited, Finished, Stepped
 from tests.record import test_trl_offline, test_trl_online, tiny
 
@@ -30,14 +31,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
     for name in (*test_trl_online.SPLIT, *test_trl_offline.SPLIT):
         tiny.model(folder / name / "model")
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone"]
-    command += ["-m", "tests.record.two_ranks", str(folder)]
+    assert "rlplay:" not in _run("tests.record.two_ranks", str(folder))
+    return folder
+
+
+def _run(module: str, *arguments: str) -> str:
+    """Run a program in two processes; what it wrote on standard error."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone", "-m", module]
     root = str(Path(__file__).parents[2])
     surroundings = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": root, "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False, cwd=root)
+    done = subprocess.run(
+        [*command, *arguments], env=surroundings, capture_output=True, text=True, check=False, cwd=root, timeout=300
+    )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "rlplay: the recording" not in done.stderr
-    return folder
+    return done.stderr
 
 
 def _spies(folder: Path) -> list[Any]:
@@ -66,3 +73,23 @@ def test_given_answers(case: str, folder: Path) -> None:
         loss = np.mean([one["loss"] for one in own])
         assert step.metrics["loss"] == pytest.approx(loss, rel=1e-6, abs=1e-6)
         assert finished.metrics["loss"] == pytest.approx(loss, rel=1e-6, abs=1e-6)
+
+
+def test_a_process_that_cannot_begin_keeps_none_from_training(tmp_path: Path) -> None:
+    tiny.model(tmp_path / "model")
+    said = [line for line in _run("tests.record.failing_rank", str(tmp_path), "open").splitlines() if "rlplay:" in line]
+    assert len(said) == 2
+    assert all("nothing is recorded" in line and "training goes on" in line for line in said)
+
+
+def test_a_process_that_stops_recording_keeps_none_from_training(tmp_path: Path) -> None:
+    """The others do not wait for it, and leave out what needs its tokens."""
+    tiny.model(tmp_path / "model")
+    error = _run("tests.record.failing_rank", str(tmp_path), "answers")
+    (said,) = [line for line in error.splitlines() if "rlplay:" in line]
+    assert "ends here ([Errno 28] No space left on device); training goes on" in said
+    frames = [frame for _, frame in read(tmp_path / "rec" / "part-00000.rlpart")]
+    assert [frame.update for frame in frames if isinstance(frame, Ended)] == [1, 2, 3]
+    rollouts = [frame for frame in frames if isinstance(frame, Rollouts)]
+    assert [frame.advantages is None for frame in rollouts] == [True] * 3
+    assert all(frame.old_logprobs is not None for frame in rollouts)

@@ -22,6 +22,20 @@ def tokenizer() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=whole, pad_token="<pad>", eos_token="<end>")
 
 
+def talker() -> Any:
+    """The same with a chat template, as byte-level BPE without merges, which GOLDTrainer asks for."""
+    vocabulary = {"<pad>": PAD, "<end>": END} | {letter.replace(" ", "Ġ"): i for i, letter in enumerate(LETTERS, 2)}
+    whole = Tokenizer(models.BPE(vocabulary, []))
+    whole.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    whole.decoder = decoders.ByteLevel()
+    made = PreTrainedTokenizerFast(tokenizer_object=whole, pad_token="<pad>", eos_token="<end>")
+    made.chat_template = (
+        "{% for m in messages %}{{ m['content'] }}{% if m['role'] == 'assistant' %}<end>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %} {% endif %}"
+    )
+    return made
+
+
 def _config(**own: Any) -> LlamaConfig:
     return LlamaConfig(
         vocab_size=len(LETTERS) + 2, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
@@ -30,11 +44,18 @@ def _config(**own: Any) -> LlamaConfig:
     )  # fmt: skip
 
 
-def model(folder: Path) -> Any:
-    """A causal language model whose next tokens are far from equally likely, loaded from `folder`."""
-    if not folder.exists():
-        torch.manual_seed(0)
-        LlamaForCausalLM(_config(initializer_range=0.4)).save_pretrained(folder)
+def model(folder: Path, seed: int = 0) -> Any:
+    """A causal language model whose next tokens are far from equally likely, loaded from `folder`.
+
+    With a seed it is another model, that says it came from there.
+    """
+    if seed or not folder.exists():
+        torch.manual_seed(seed)
+        made = LlamaForCausalLM(_config(initializer_range=0.4))
+        if seed:
+            made.config._name_or_path = str(folder)
+            return made
+        made.save_pretrained(folder)
     return LlamaForCausalLM.from_pretrained(folder)
 
 

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -228,6 +229,21 @@ def test_snapshots_are_found_beside_the_file_even_after_a_move(tmp_path: Path) -
     last = RunReader(moved / "run.rlplay").last_snapshot()
     assert last is not None
     assert (last.update, last.path, last.bytes) == (2, moved / "run.snapshots" / "2", 7)
+
+
+@pytest.mark.parametrize(
+    "named", ["secret", "../secret", "/etc/passwd", "run.snapshots/../secret", "run.snapshots/link"]
+)
+def test_a_run_file_names_no_snapshot_outside_its_own_folder(named: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("a key")
+    (tmp_path / "run.snapshots").mkdir()
+    (tmp_path / "run.snapshots" / "link").symlink_to(tmp_path / "secret")
+    writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
+    writer.add_snapshot(1, tmp_path / "run.snapshots" / "1", 7)
+    writer.close()
+    with closing(sqlite3.connect(writer.path)) as database, database:
+        database.execute("UPDATE snapshots SET path = ?", (named,))
+    assert RunReader(writer.path).snapshots() == []
 
 
 @pytest.mark.parametrize("attempt", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 20))])

@@ -28,8 +28,21 @@ def update(records, ratios=None):
 
 
 def test_a_run_that_names_no_algorithm_is_not_judged():
-    said = explain_none(update(synthetic_update(1)), {**CHOSEN, "algorithm": ""})
+    nameless = {**CHOSEN, "algorithm": ""}
+    unknown = [
+        msgspec.structs.replace(each, clip_state=None) if isinstance(each, Stepped) else each
+        for each in synthetic_update(1)
+    ]
+    said = explain_none(update(unknown), nameless)
     assert said == "What is clipped is not known: the run does not name its algorithm."
+    assert explain_none(update(synthetic_update(1), ratios=[1]), nameless) == "No token is clipped."
+
+
+def test_clipping_that_a_trainer_recorded_is_counted_without_a_reason():
+    steps = [each for each in synthetic_update(1) if isinstance(each, Stepped)]
+    clipped = msgspec.structs.replace(steps[-1], clip_state=np.eye(1, len(steps[-1].logprobs), dtype=np.int8)[0])
+    made = update([synthetic_update(1)[0], clipped])
+    assert summary(made, {**CHOSEN, "algorithm": ""}, False, "`/`") == "1 token is clipped, ▲ or ▼: `/` finds it."
 
 
 def test_one_step_per_batch_cannot_clip():

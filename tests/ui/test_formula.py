@@ -8,7 +8,7 @@ from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.settings import choices, settled
 from rlplay.engine.objective import Inputs
 from rlplay.engine.objective import objective as engine_objective
-from rlplay.trace.records import LEFT_OUT
+from rlplay.trace.records import LEFT_OUT, CorrectionRule
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.loss import objective
@@ -209,6 +209,26 @@ def test_a_token_that_is_left_out_says_why(code):
     lines = words(told({}, advantage=1.0, ratio=1.0, weight=0.25, left_out=code))
     assert f"S is left out of the loss: {LEFT_OUT[code]}" in lines
     assert "= 0.25·0 = 0" in lines
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (("sequence", "mask", None, 3.0), "exp(Σ(ℓ_old − ℓ_sampler)), 0 above 3"),
+        (("sequence", "mask", 0.5, 2.0), "exp(Σ(ℓ_old − ℓ_sampler)), 0 below 0.5 and above 2"),
+        (("token", "truncate", None, 3.0), "min(exp(ℓ_old − ℓ_sampler), 3)"),
+        (("token", "truncate", 0.5, 3.0), "min(max(0.5, exp(ℓ_old − ℓ_sampler)), 3)"),
+        (("token", "mask", None, None), "exp(ℓ_old − ℓ_sampler)"),
+    ],
+)
+def test_a_correction_for_the_sampler_is_a_factor_of_the_surrogate(rule, text):
+    known = {"advantage": 1.0, "ratio": 1.0, "log_ratio": 0.0, "weight": 0.5, "correction": 1.25}
+    lines = words(told({}, correction_rule=CorrectionRule(*rule), **known))
+    assert f"c = {text} = 1.250" in lines
+    assert lines[lines.index("adds 1/(N·n)·c·S to L") + 1] == "= 0.5·1.250·(−1.00) = −0.625"
+    both = words(told({"beta": 0.1}, correction_rule=CorrectionRule(*rule), kl=0.2, **known))
+    assert both[both.index("adds 1/(N·n)·(c·S + 0.1·K) to L") + 1] == "= 0.5·(−1.25 + 0.1·0.200) = −0.615"
+    assert not any("c =" in line or "c·S" in line for line in words(told({}, **known)))
 
 
 def test_a_weight_above_the_cap_still_pulls():

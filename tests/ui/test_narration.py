@@ -195,6 +195,29 @@ def test_afterwards_it_compares_probabilities_and_names_the_kl():
     assert f"KL of this update {update.finished.metrics['kl_old']:.3g}." in happened
 
 
+NAMELESS = {**CHOSEN, "algorithm": ""}
+
+
+def test_a_run_without_a_reward_on_record_says_its_loss():
+    assert narrated(Sampled, Finished, metrics={"loss": 0.25}, settings=NAMELESS).happened == "Update 1: loss 0.25."
+    assert (
+        narrated(Sampled, Finished, metrics={}, settings=NAMELESS).happened == "Update 1: its reward is not on record."
+    )
+
+
+def test_a_step_of_an_unnamed_algorithm_is_not_judged():
+    ratios = np.resize(np.float32([0.5, 2.0, np.nan]), len(record(Stepped).logprobs))
+    said = narrated(Sampled, Stepped, settings=NAMELESS, importance_ratio=ratios).happened
+    assert said == "Optimizer step 4 of 4: ratios from 0.5 to 2."
+    unknown = narrated(Sampled, Stepped, settings=NAMELESS, importance_ratio=ratios * np.nan).happened
+    assert unknown == "Optimizer step 4 of 4: its ratios are not on record."
+
+
+def test_advantages_that_are_not_on_record_are_not_counted():
+    nothing = np.full(len(record(Credited).advantages), np.nan, dtype=np.float32)
+    assert narrated(Sampled, Credited, advantages=nothing).happened == "The run records no advantages."
+
+
 def test_the_reward_is_compared_with_the_update_before():
     assert "reward 0.5 (−0.25)" in after_rewards(0.75, 0.5)
     assert "reward 0.5 (+0.25)" in after_rewards(0.25, 0.5)

@@ -9,20 +9,25 @@ import numpy as np
 from torch import Tensor
 
 from rlplay.record.recorder import Recorder
+from rlplay.record.trl import private
 from rlplay.record.trl.texts import Texts
-from rlplay.trace.records import Array
+from rlplay.trace.records import Array, CorrectionRule
 
 
 class Generation:
     """N answers as TRL sampled them. Arrays of tokens are padded, [N, L], until `flat` or `write`."""
 
-    def __init__(self, trainer: Any, inputs: Sequence[dict[str, Any]], out: dict[str, Any]) -> None:
-        """`inputs` are the rows of the dataset, one for each answer; `out` is what TRL computed."""
-        self._texts = Texts(trainer.processing_class)
+    def __init__(self, trainer: Any, inputs: Sequence[dict[str, Any]], out: dict[str, Any], made: int) -> None:
+        """`inputs` are the rows of the dataset, one for each answer; `out` is what TRL computed.
+
+        `made` is the number of optimizer steps of the update before this sampling.
+        """
+        self._texts = Texts(trainer)
         ids, mask = _numpy(out["completion_ids"]), _numpy(out["completion_mask"])
         self._lengths = np.array([_length(row, kept, self._texts.pad) for row, kept in zip(ids, mask, strict=True)])
         self._left_out: Array = mask.sum(axis=1) == 0  # of the loss and of every forward pass, as they were cut
         self._ids = _rows(ids, self._lengths)
+        self._made = np.full(len(ids), made)
         self._prompts = [row[kept.astype(bool)] for row, kept in zip(*map(_numpy, _both(out, "prompt")), strict=True)]
         self._columns = [{k: v for k, v in row.items() if k != "prompt"} for row in inputs]
         self._headings = [_heading(row.get("prompt", "")) for row in inputs]
@@ -33,8 +38,10 @@ class Generation:
         self._old = self._optional(out, "old_per_token_logps")
         self._sampling = self._optional(out, "sampling_per_token_logps")
         self._reference = self._optional(out, "ref_per_token_logps")
-        self._advantages = _rows(np.broadcast_to(_column(_numpy(out["advantages"])), ids.shape), self._lengths)
-        ends = {*(getattr(trainer, "eos_token_ids", None) or [self._texts.end]), self._texts.pad}  # as TRL counts them
+        self._advantages = self._optional(out, "advantages")
+        self._correction = self._optional(out, "importance_sampling_ratio")
+        self._rule = None if self._correction is None else _rule(trainer)
+        ends = self._texts.ends
         self._truncated = np.array(
             [n == 0 or int(row[n - 1]) not in ends for row, n in zip(ids, self._lengths, strict=True)]
         )
@@ -45,20 +52,20 @@ class Generation:
         size = trainer.num_generations
         first = trainer.accelerator.process_index * count
         world = count * trainer.accelerator.num_processes
-        scored = {name: _numbers(list(values)[-world:]) for name, values in trainer._logs["rewards"].items()}
-        weights = dict(zip(trainer.reward_func_names, trainer.reward_weights.tolist(), strict=True))
-        weighted = np.array([weights[name] * values for name, values in scored.items()])
+        scored = {name: _numbers(list(values)[-world:]) for name, values in private.logged(trainer, "rewards").items()}
+        weights = dict(zip(trainer.reward_func_names, trainer.reward_weights.tolist(), strict=True)) if scored else {}
+        weighted = np.array([weights[name] * values for name, values in scored.items()]).reshape(-1, world)
         total = np.where(np.isnan(weighted).all(axis=0), np.nan, np.nansum(weighted, axis=0)).reshape(-1, size)
         known = [group[~np.isnan(group)] for group in total]
         mean = np.array([group.mean() if len(group) else np.nan for group in known])
-        std = np.array([group.std(ddof=1) if len(group) > 1 else 0.0 for group in known])
+        std = np.array([group.std(ddof=1) if len(group) > 1 else 0.0 if len(group) else np.nan for group in known])
         here = slice(first, first + count)
         self._rewards = {name: values[here] for name, values in scored.items()}
         self._weights = weights
         self._group = np.arange(first, first + count) // size
         self._groups = world // size  # over all processes
         self._mean, self._std = mean[self._group], std[self._group]
-        for name, values in trainer._logs["extra"].items():
+        for name, values in private.logged(trainer, "extra").items():
             for row, value in zip(self._columns, list(values)[-world:][here], strict=True):
                 row[name] = value
         self.temperature = float(trainer.temperature)
@@ -71,36 +78,43 @@ class Generation:
         """All answers of an update; the groups of a later sampling follow those of the earlier."""
         first = parts[0]
         for part in parts[1:]:
-            for name in ("_ids", "_prompts", "_columns", "_headings", "_mask", "_advantages"):
+            for name in ("_ids", "_prompts", "_columns", "_headings", "_mask"):
                 getattr(first, name).extend(getattr(part, name))
-            for name in ("_old", "_sampling", "_reference"):
+            for name in ("_old", "_sampling", "_reference", "_advantages", "_correction"):
                 mine, theirs = getattr(first, name), getattr(part, name)
                 setattr(first, name, None if mine is None or theirs is None else mine + theirs)
             part._group = part._group + first._groups
             first._groups += part._groups
-            for name in ("_lengths", "_truncated", "_left_out", "_group", "_mean", "_std"):
+            for name in ("_lengths", "_truncated", "_left_out", "_group", "_mean", "_std", "_made"):
                 setattr(first, name, np.concatenate([getattr(first, name), getattr(part, name)]))
             first._rewards = {k: np.concatenate([v, part._rewards[k]]) for k, v in first._rewards.items()}
         return first
 
     def flat(self, passes: Sequence[dict[str, Any]], name: str) -> Array:
-        """A padded tensor of each micro-batch as flat tokens of their answers, float32."""
+        """A padded tensor of each micro-batch as flat tokens of their answers, float32; NaN if it was not seen."""
         missing = 0.0 if name == "gradient" else np.nan
         pieces = [
-            np.full(self._lengths[which], missing) if self._left_out[which] else row[: self._lengths[which]]
+            np.full(self._lengths[which], missing)
+            if self._left_out[which] or name not in one
+            else _numpy(one[name][place])[: self._lengths[which]]
             for one in passes
-            for which, row in zip(one["rows"], _numpy(one[name]), strict=True)
+            for place, which in enumerate(one["rows"])
         ]
         return np.concatenate(pieces).astype(np.float32)
 
     def write(self, recorder: Recorder, update: int, steps: Sequence[Sequence[dict[str, Any]]]) -> None:
-        """Record the answers; what TRL did not compute comes from the first pass with gradients over each of them."""
+        """Record the answers.
+
+        What TRL did not compute while it sampled comes from the pass with gradients before the next optimizer step.
+        Then the policy is another, so it is not known of answers that only later steps include.
+        """
         if not recorder.keeps(update):
             return
         firsts: dict[int, tuple[dict[str, Any], int]] = {}
-        for one in (one for passes in steps for one in passes):
+        for number, one in ((number, one) for number, passes in enumerate(steps) for one in passes):
             for place, which in enumerate(one["rows"].tolist()):
-                firsts.setdefault(which, (one, place))
+                if number == self._made[which]:
+                    firsts.setdefault(which, (one, place))
         old = self._old or list(self._first(firsts, "logprobs"))
         reference = self._reference and self._scored(self._reference)
         keys, group = np.unique(self._group, return_inverse=True)
@@ -128,7 +142,9 @@ class Generation:
             ref_logprobs=None if reference is None else np.concatenate(reference),
             rewards=self._rewards,
             reward_weights=self._weights,
-            advantages=np.concatenate(self._advantages),
+            advantages=None if self._advantages is None else np.concatenate(self._advantages),
+            correction=None if self._correction is None else np.concatenate(self._correction),
+            correction_rule=self._rule,
         )
 
     def _scored(self, rows: Sequence[Array]) -> list[Array]:
@@ -142,7 +158,18 @@ class Generation:
             yield np.full(length, np.nan) if found is None else _numpy(found[place])[:length]
 
     def _optional(self, out: dict[str, Any], name: str) -> list[Array] | None:
-        return _rows(_numpy(out[name]), self._lengths) if name in out else None
+        """A tensor of tokens, [N, L], or of answers, [N] or [N, 1], as rows of tokens; None if it is not there."""
+        if name not in out:
+            return None
+        values = _numpy(out[name])
+        return _rows(np.broadcast_to(_column(values), out["completion_ids"].shape), self._lengths)
+
+
+def _rule(trainer: Any) -> CorrectionRule:
+    """How TRL corrects for vLLM, by its `vllm_importance_sampling_mode` and bounds."""
+    level, _, outside = trainer.vllm_importance_sampling_mode.partition("_")
+    low, high = trainer.vllm_importance_sampling_clip_min, trainer.vllm_importance_sampling_clip_max
+    return CorrectionRule(level, outside, low, high)
 
 
 def _both(out: dict[str, Any], name: str) -> tuple[Tensor, Tensor]:

@@ -2,130 +2,212 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
-import time
 import uuid
+import weakref
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from accelerate.utils import broadcast_object_list
+from accelerate.utils import broadcast_object_list, gather_object
 from transformers import Trainer, TrainerCallback
 
 from rlplay.algorithms.settings import check
+from rlplay.record.format import parts
 from rlplay.record.recorder import Recorder
-from rlplay.record.trl.change import GIVEN, SAMPLING, change
+from rlplay.record.trl import private
+from rlplay.record.trl.change import ANY, GIVEN, SAMPLING, change
+from rlplay.record.trl.guard import Guard, Part
+from rlplay.record.trl.known import Known, known
+from rlplay.record.trl.observer import Observer
 from rlplay.record.trl.offline import Offline
 from rlplay.record.trl.online import Online
 from rlplay.record.trl.remote import Remote
 from rlplay.record.trl.settings import settings_of
-
-TRAINERS: dict[str, type[Online | Offline]] = {
-    "GRPOTrainer": Online, "RLOOTrainer": Online, "DPOTrainer": Offline, "KTOTrainer": Offline, "SFTTrainer": Offline,
-    "RewardTrainer": Offline,
-}  # fmt: skip
-"""The trainers of TRL that are recorded, subclasses included."""
 
 
 class RlplayCallback(TrainerCallback):  # type: ignore[misc]
     """Records the trainer that it is added to; `rlplay replay PATH` shows the run, also while it trains.
 
     `path` is a new folder; without it, `rlplay` in the trainer's output_dir. `completions` is the number of answers
-    that are kept of every `every`-th update, over all processes; metrics are kept of every update. Training goes on if
-    the recording fails, for example because the disk is full; one line on standard error says so.
+    that are kept of every `every`-th update, over all processes; metrics are kept of every update.
+
+    Any trainer of transformers is recorded: those of TRL that rlplay knows with all numbers of their tokens, others
+    with texts, rewards and metrics. Training goes on as without the callback, whatever fails in it; one line on
+    standard error says what is no longer recorded. A second `train()` continues the recording. After training nothing
+    of the callback is left on the trainer.
 
     With `listen`, `rlplay attach PATH` pauses the run, goes on update by update and changes settings. It listens on
     this machine only, and a screen needs the token in PATH/remote.json, which only this user can read. Without a
     screen training runs on.
 
-    Raises TypeError when training begins if the trainer is none of `TRAINERS`, ValueError if rlplay lacks its loss.
+    Raises ValueError if `completions` or `every` is less than 1.
     """
 
     def __init__(
         self, path: str | Path | None = None, completions: int = 64, every: int = 1, listen: bool = False
     ) -> None:
+        if completions < 1 or every < 1:
+            raise ValueError("completions and every are 1 or more")
         self.path = None if path is None else Path(path)
-        self.seconds = 0.0  # spent on recording so far
-        self._completions, self._every = completions, every
-        self._listens = listen
+        self._wanted = self.path  # before a number was added to it
+        self._completions, self._every, self._listens = completions, every, listen
+        self._guard = Guard(self._note)
+        self._spent = 0.0
+        self._of: Any = None  # a weak reference to the trainer whose recording is open
+        self._recorder: Recorder | None = None
         self._remote: Remote | None = None
-        self._observed: Online | Offline | None = None
-        self._failed = False
+        self._observed: Observer | None = None  # while it trains
+        self._continued: Observer | None = None  # the same, also between two trainings
+        self._settings: dict[str, Any] = {}
         self._seen = 0  # the last optimizer step after which a screen could steer
 
+    @property
+    def seconds(self) -> float:
+        """Spent on recording so far."""
+        return self._spent + self._guard.seconds
+
     def on_train_begin(self, args: Any, *_: Any, **__: Any) -> None:
-        """Open the recording."""
-        trainer = _caller()
-        names = {kind.__name__ for kind in type(trainer).__mro__}
-        kind = next((name for name in TRAINERS if name in names), None)
-        if kind is None:
-            raise TypeError(f"RlplayCallback records {', '.join(TRAINERS)}; this is a {type(trainer).__name__}")
-        settings = settings_of(trainer, kind)
-        process = trainer.accelerator
-        shared = [str(self.path or _free(Path(args.output_dir) / "rlplay")), uuid.uuid4().hex]
-        broadcast_object_list(shared)
-        self.path = Path(shared[0])
-        share = max(1, self._completions // process.num_processes)
-        recorder = Recorder(self.path, share, self._every, process.process_index, process.num_processes)
-        model = process.unwrap_model(trainer.model)
-        recorder.begin(
-            f"TRL {version('trl')} {kind}",
-            settings,
-            title=f"TRL · {Path(args.output_dir).resolve().name}",
-            model=str(getattr(model.config, "_name_or_path", "") or type(model).__name__),
-            parameters=sum(p.numel() for p in model.parameters()),
-            seed=args.seed,
-            device=str(model.device),
-            dtype=str(next(model.parameters()).dtype).removeprefix("torch."),
-            versions={"trl": version("trl"), "torch": version("torch"), "python": platform.python_version()},
-            run_id=shared[1],
-        )
-        self._observed = TRAINERS[kind](trainer, recorder, self._guarded)
-        self._trainer, self._settings = trainer, settings
-        if self._listens and process.is_main_process:
-            self._guarded(self._open_door)
+        """Open the recording, or continue it."""
+        self._ended()  # if an earlier training raised where nothing is wrapped
+        self._spent, self._seen = self.seconds, 0
+        self._guard = Guard(self._note)
+        self._guard(Part.RECORDING, self._begin, args)
+        if self._guard.alive(Part.RECORDING) and self._listens and self._trainer.accelerator.is_main_process:
+            self._guard(Part.STEERING, self._open_door)
 
     def on_optimizer_step(self, *_: Any, **__: Any) -> None:
         """An optimizer step was made."""
         if self._observed is not None:
-            self._guarded(self._observed.step)
+            self._guard(Part.RECORDING, self._observed.step)
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         """If the update is complete, record it; its logged numbers may follow at once."""
         if self._observed is not None and not control.should_log:
-            self._guarded(self._observed.end)
+            self._guard(Part.RECORDING, self._observed.end)
             self._steered(state.global_step)
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
         """Record the update that these numbers belong to, or those of an evaluation."""
         if self._observed is not None and logs:
-            self._guarded(self._observed.logged, logs)
+            self._guard(Part.RECORDING, self._observed.logged, logs)
             self._steered(state.global_step)
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
-        """Close the recording."""
-        if self._observed is not None:
-            self._guarded(self._observed.close)
+        """Close the recording, and leave the trainer as it was."""
+        self._ended()
+
+    def _ended(self) -> None:
+        """The training is over, or it has raised."""
+        observed, self._observed = self._observed, None
+        if observed is not None:
+            self._guard(Part.RECORDING, observed.close)
+            self._guard(Part.END, observed.detach)
         if self._remote is not None:
-            self._remote.close()
+            self._guard(Part.END, self._close_door)
+
+    def _begin(self, args: Any) -> None:
+        trainer = self._trainer = _caller()
+        kind = known(trainer)
+        settings = settings_of(trainer, kind)
+        if self._of is None or self._of() is not trainer or self._continued is None or self._recorder is None:
+            self._open(args, kind, settings)
+        else:
+            self._guard.where = str(self.path)
+            self._recorder.reopen()
+            for name, value in settings.items():
+                if value != self._settings.get(name):
+                    self._continued.changed(name, value, self._settings.get(name))
+        self._settings = settings
+        assert self._continued is not None
+        self._continued.attach(trainer, self._guard, self._ended)
+        self._observed = self._continued
+        if trainer.accelerator.is_main_process:
+            for line in _unknown(trainer, kind, settings):
+                self._guard.remark(line)
+
+    def _open(self, args: Any, kind: Known, settings: dict[str, Any]) -> None:
+        """Open a recording in all processes, or raise in all of them.
+
+        Raises OSError if one of them cannot write it.
+        """
+        process, self._continued = self._trainer.accelerator, None
+        wanted = self._wanted or Path(args.output_dir) / "rlplay"
+        shared = [str(_free(wanted)), uuid.uuid4().hex]
+        broadcast_object_list(shared)
+        problem = ""
+        try:
+            self.path = Path(shared[0])
+            share = max(1, self._completions // process.num_processes)
+            recorder = Recorder(self.path, share, self._every, process.process_index, process.num_processes)
+            self._describe(recorder, args, kind, settings, shared[1])
+        except Exception as error:
+            problem = str(error) or type(error).__name__
+        if problems := [each for each in gather_object([problem]) if each]:
+            raise OSError(problems[0])
+        classes = {"": Observer, "GRPOTrainer": Online, "RLOOTrainer": Online}
+        self._of, self._recorder = weakref.ref(self._trainer), recorder
+        self._continued = classes.get(kind.kind, Offline)(recorder, "algorithm" in settings)
+        self._guard.where = str(self.path)
+        if self._wanted not in (None, self.path) and process.is_main_process:
+            self._guard.remark(f"{self._wanted} holds a recording already, so this one is at {self.path}")
+
+    def _describe(self, recorder: Recorder, args: Any, kind: Known, settings: dict[str, Any], run_id: str) -> None:
+        trainer = self._trainer
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        first = next(model.parameters(), None)
+        name = getattr(getattr(model, "config", None), "_name_or_path", "") or type(model).__name__
+        recorder.begin(
+            f"TRL {version('trl')} {kind.name}" if _of_trl(trainer) else f"{type(trainer).__module__} {kind.name}",
+            settings,
+            title=f"{'TRL' if _of_trl(trainer) else kind.name} · {Path(args.output_dir).resolve().name}",
+            model=str(name),
+            parameters=sum(p.numel() for p in model.parameters()),
+            seed=args.seed,
+            device="" if first is None else str(first.device),
+            dtype="" if first is None else str(first.dtype).removeprefix("torch."),
+            versions={"trl": version("trl"), "torch": version("torch"), "python": platform.python_version()},
+            run_id=run_id,
+        )
+
+    def _note(self, text: str) -> None:
+        """Say in the recording what was said about it."""
+        if self._recorder is not None and self._continued is not None:
+            self._recorder.remark(self._continued.finished + 1, text)
 
     def _open_door(self) -> None:
         assert self.path is not None
-        self._remote = Remote(self.path, SAMPLING if isinstance(self._observed, Online) else GIVEN)
+        changeable = SAMPLING if isinstance(self._observed, Online) else GIVEN
+        self._remote = Remote(self.path, changeable if "algorithm" in self._settings else ANY)
+
+    def _close_door(self) -> None:
+        remote, self._remote = self._remote, None
+        if remote is not None:
+            remote.close()
 
     def _steered(self, step: int) -> None:
         """Once after each optimizer step, in all processes: let a screen pause the run and change settings."""
         if not self._listens or self._observed is None or step == self._seen:
             return
         self._seen = step
-        there = self._remote
-        changes = [{} if there is None else there.between_steps(self._observed.finished, self._settings, self._change)]
-        broadcast_object_list(changes)
-        if there is None:
+        changes = [self._guard(Part.STEERING, self._asked, self._observed.finished) or {}]
+        self._guard(Part.COUNT, broadcast_object_list, changes)
+        if self._remote is None:
             for name, value in changes[0].items():
-                self._change(name, value)
+                self._guard(Part.STEERING, self._change, name, value)
+
+    def _asked(self, finished: int) -> dict[str, Any]:
+        """What a screen wants changed; waits as long as it pauses the run."""
+        if self._remote is None:
+            return {}
+        if not self._guard.alive(Part.RECORDING):  # nothing says any more when an update has ended
+            self._remote.refuse("The recording has ended. Training goes on and cannot be steered.")
+            self._close_door()
+            return {}
+        return self._remote.between_steps(finished, self._settings, self._change)
 
     def _change(self, name: str, value: Any) -> str:
         """Give a setting another value in this process; why that cannot be done, or ""."""
@@ -136,31 +218,37 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         except (AttributeError, TypeError, ValueError) as error:
             return str(error)
         if not refused:
-            self._guarded(self._observed.changed, name, value, self._settings.get(name))
+            self._guard(Part.RECORDING, self._observed.changed, name, value, self._settings.get(name))
             self._settings[name] = value
         return refused
 
-    def _guarded(self, work: Any, *values: Any) -> None:
-        """Do `work` and count its time; if it fails, say so once and record nothing more."""
-        if self._failed:
-            return
-        begun = time.perf_counter()
-        try:
-            work(*values)
-        except Exception as error:
-            self._failed = True
-            print(f"rlplay: the recording at {self.path} ends here ({error}); training goes on", file=sys.stderr)
-            if self._remote is not None:  # without it nothing says when an update has ended
-                self._remote.refuse(f"The recording ends here ({error}). Training goes on and cannot be steered.")
-                self._remote.close()
-                self._remote = None
-        self.seconds += time.perf_counter() - begun
+
+def _unknown(trainer: Any, kind: Known, settings: dict[str, Any]) -> list[str]:
+    """What the recording will not have, in lines of one sentence each."""
+    lines = [
+        f"TRL {version('trl')} has no {kind.kind}.{name.name}; the recording lacks {name.missing}"
+        for name in private.gone(trainer, kind.kind)
+    ]
+    if not kind.kind:
+        lines.append(
+            f"{kind.name} is none of the trainers that the recorder knows: texts, rewards and metrics are recorded as "
+            "far as it shows them; not known are log-probabilities, advantages, derivatives and the formula of its loss"
+        )
+    elif "algorithm" not in settings:
+        lines.append(f"the recorder does not know the loss of this {kind.name}: no formulas and no clipping are shown")
+    if getattr(trainer, "processing_class", None) is None:
+        lines.append(f"this {kind.name} has no tokenizer, so no texts are recorded")
+    return lines
+
+
+def _of_trl(trainer: Any) -> bool:
+    return any(each.__module__.split(".")[0] == "trl" for each in type(trainer).__mro__)
 
 
 def _free(wanted: Path) -> Path:
-    """`wanted`, or with a number if it exists: a run in the same output_dir was recorded before."""
+    """`wanted`, or with a number if a run was recorded there before."""
     path, count = wanted, 1
-    while path.exists():
+    while os.path.isfile(path) or parts(path):  # neither raises if the place cannot be read
         count += 1
         path = wanted.with_name(f"{wanted.name}-{count}")
     return path

@@ -9,6 +9,8 @@ SAMPLING = ("learning_rate", "beta", "epsilon", "epsilon_high", "reward_weights"
 """What a trainer that samples reads anew in every update. Not the temperature: the model's head keeps the first one."""
 GIVEN = ("learning_rate", "beta")
 """The same for one that learns from given answers."""
+ANY = ("learning_rate",)
+"""The same for one whose loss rlplay does not have: its beta may be something else."""
 
 
 def change(trainer: Any, name: str, value: Any) -> str:

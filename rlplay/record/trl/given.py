@@ -86,10 +86,13 @@ class Given:
         first.baseline = first.baseline if len(parts) == 1 else None  # each micro-batch has another
         return first
 
-    def write(self, recorder: Recorder, update: int, texts: Texts, processes: int, tokens: int | None) -> None:
+    def write(
+        self, recorder: Recorder, update: int, texts: Texts, processes: int, tokens: int | None, named: bool
+    ) -> None:
         """Record the answers and the step on them.
 
-        `tokens` are those in the loss of all processes; None if the derivatives are not exact.
+        `tokens` are those in the loss of all processes; None if the derivatives are not exact. `named`: whether rlplay
+        has the loss, whose derivatives then stand for advantages.
         """
         keys, group = np.unique(self._group, return_inverse=True)
         one_of = [int(np.flatnonzero(group == g)[0]) for g in range(len(keys))]
@@ -113,7 +116,7 @@ class Given:
             entropy=self._flat("entropy"),
             ref_logprobs=self._flat("reference"),
             rewards={},
-            advantages=None if exact is None or tokens is None else -exact * tokens,
+            advantages=-exact * tokens if named and exact is not None and tokens is not None else None,
             roles=self._roles,
             values=self._flat("values"),
         )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from rlplay.record.trl import private
 
 _PROGRESS = ("epoch", "num_tokens", "total_flos")
 """What TRL logs about its progress."""
@@ -16,18 +18,19 @@ def finite(logs: Mapping[str, Any]) -> dict[str, float]:
 
 
 class Numbers:
-    """Collects what TRL measures in each step, logged or not, until `taken`."""
+    """Collects what a trainer measures in each step, logged or not, until `taken`."""
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
-        self._read: dict[str, tuple[list[float], int]] = {}  # TRL's lists, and up to where they were read
+        # TRL's lists, and up to where they were read.
+        self._read = {name: (values, len(values)) for name, values in private.metrics(trainer).items()}
         self._values: dict[str, list[float]] = {}
         self._logged_at = self._began_at = trainer.state.global_step
 
     def logged(self, logs: Mapping[str, Any]) -> None:
-        """TRL logs means over the steps since it last did, and then begins new lists."""
+        """A trainer logs means over the steps since it last did, and then begins new lists."""
         self._collect()
-        own = self._trainer._metrics["train"]
+        own = private.metrics(self._trainer)
         for name, value in finite(logs).items():
             # The mean loss may be that of several updates; the norm and the rate are the last step's.
             fits = name != "loss" or self._logged_at >= self._began_at
@@ -36,18 +39,33 @@ class Numbers:
         self._logged_at = self._trainer.state.global_step
 
     def taken(self, losses: Sequence[float]) -> dict[str, float]:
-        """The means over the update, which ends here; `losses` are those of its steps on this process."""
+        """The numbers of the update, which ends here; `losses` are those of its steps on this process.
+
+        Each is the mean over its steps, but the smallest of a minimum, the largest of a maximum, and the sum of times.
+        """
         self._collect()
         values, self._values = self._values, {}
         self._began_at = self._trainer.state.global_step
         if self._trainer.accelerator.num_processes == 1 and "loss" not in values:
             values["loss"] = list(losses)
         known = {name: [v for v in found if not math.isnan(v)] for name, found in values.items()}
-        return {name: sum(found) / len(found) for name, found in known.items() if found}
+        return {name: _whole(name)(found) for name, found in known.items() if found}
 
     def _collect(self) -> None:
-        for name, values in self._trainer._metrics["train"].items():
+        for name, values in private.metrics(self._trainer).items():
             if name not in _PROGRESS:
                 seen, count = self._read.get(name, (values, 0))
                 self._values.setdefault(name, []).extend(values[count if seen is values else 0 :])
                 self._read[name] = values, len(values)
+
+
+def _whole(name: str) -> Callable[[Sequence[float]], float]:
+    """What makes one number of those of several steps."""
+    if name == "step_time":
+        return sum
+    words = name.replace("/", "_").split("_")  # such as clip_ratio/high_max, completions/max_length
+    return max if "max" in words else min if "min" in words else _mean
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -123,7 +123,7 @@ class Remote:
         self._send(
             Status(
                 running=self._left != 0 and not finished, update=self._update, phase="sample", settings=self._settings,
-                rewindable=[], finished=finished, abilities=self._abilities,
+                finished=finished, abilities=self._abilities,
             )
         )  # fmt: skip
 

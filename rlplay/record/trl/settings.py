@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from rlplay.algorithms.settings import Settings
+from rlplay.record.trl.known import Known
 
 _AGGREGATIONS = {
     "grpo": "seq_mean_token_mean", "sapo": "seq_mean_token_mean", "dr_grpo": "constant", "luspo": "seq_mean_token_sum",
+    "bnpo": "token_mean", "dapo": "token_mean", "cispo": "token_mean", "vespo": "token_mean",
 }  # fmt: skip
-"""How GRPOTrainer aggregates tokens, by loss_type; the others divide by the number of tokens."""
+"""How GRPOTrainer aggregates tokens, by loss_type."""
 _PRESETS = ("cispo", "sapo", "vespo")
 """The values of loss_type that are surrogates; the others are PPO's."""
-
-
 _OF_TRAINERS = {
     "DPOTrainer": {"sigmoid": "dpo", "robust": "robust-dpo", "ipo": "ipo", "hinge": "hinge"},
     "KTOTrainer": {"kto": "kto"},
@@ -21,45 +21,64 @@ _OF_TRAINERS = {
     "RewardTrainer": {"None": "reward-model"},
 }
 """The presets for the trainers that learn from given answers, by loss_type."""
+_NEUTRAL: dict[str, dict[str, Any]] = {
+    "GRPOTrainer": {"use_adaptive_entropy": False},
+    "DPOTrainer": {"ld_alpha": None, "use_weighting": False, "f_divergence_type": "reverse_kl"},
+    "SFTTrainer": {"label_smoothing_factor": 0.0},
+}
+"""Options that change a loss in ways that rlplay does not have, with the values that do not."""
+_ANY_LOSS = (
+    "num_generations", "max_completion_length", "temperature", "top_p", "top_k", "num_iterations",
+    "per_device_train_batch_size", "gradient_checkpointing", "learning_rate", "lr_scheduler_type", "warmup_steps",
+    "weight_decay", "max_grad_norm",
+)  # fmt: skip
+"""Options that mean the same whatever the loss is."""
 
 
-def settings_of(trainer: Any, kind: str) -> dict[str, Any]:
-    """All options of the config of a trainer, a `kind` of TRL, that rlplay has as settings; plain values only.
+def settings_of(trainer: Any, known: Known) -> dict[str, Any]:
+    """The options of a trainer's config that rlplay has as settings; plain values only.
 
-    Raises ValueError, one line, if rlplay does not have the trainer's loss.
+    Without an `algorithm` if rlplay does not have the trainer's loss; then only options that mean the same in any loss.
     """
-    args = trainer.args
-    named = {name: getattr(args, name) for name in Settings.__struct_fields__ if hasattr(args, name)}
-    loss = named.pop("loss_type", None)
-    own = _online(trainer, loss) if kind in ("GRPOTrainer", "RLOOTrainer") else _offline(trainer, kind, loss)
-    return {**{name: value for name, value in named.items() if _plain(value)}, **own}
+    algorithm = _algorithm(trainer, known)
+    names = Settings.__struct_fields__ if algorithm else _ANY_LOSS
+    named = {name: getattr(trainer.args, name) for name in names if hasattr(trainer.args, name)}
+    named.pop("loss_type", None)
+    if algorithm.get("algorithm") in ("dpo", "ipo", "hinge"):
+        named.pop("label_smoothing", None)  # which these losses of TRL do not read
+    return {**{name: value for name, value in named.items() if _plain(value)}, **_batch(trainer, known), **algorithm}
 
 
-def _online(trainer: Any, loss: str | None) -> dict[str, Any]:
-    args = trainer.args
-    own: dict[str, Any] = {
-        "num_prompts": max(1, args.generation_batch_size // args.num_generations),
-        "num_minibatches": max(1, args.steps_per_generation // args.gradient_accumulation_steps),
-        "reward_weights": dict(zip(trainer.reward_func_names, trainer.reward_weights.tolist(), strict=True)),
-    }
-    if loss is None:
-        return own | {"algorithm": "rloo"}
-    aggregation = _AGGREGATIONS.get(loss, "token_mean")
-    return own | {
-        "algorithm": loss if loss in _PRESETS else "grpo", "kl_placement": "loss", "aggregation": aggregation
-    }  # fmt: skip
-
-
-def _offline(trainer: Any, kind: str, loss: Any) -> dict[str, Any]:
-    args, presets = trainer.args, _OF_TRAINERS[kind]
+def _algorithm(trainer: Any, known: Known) -> dict[str, Any]:
+    """The axes of the trainer's loss; empty if it is none that rlplay has."""
+    args, neutral = trainer.args, _NEUTRAL.get(known.kind, {})
+    if not known.same_loss or any(getattr(args, name, value) != value for name, value in neutral.items()):
+        return {}
+    loss = getattr(args, "loss_type", None)
+    if known.kind == "RLOOTrainer":
+        return {"algorithm": "rloo"}
+    if known.kind == "GRPOTrainer":
+        corrected = getattr(args, "use_vllm", False) and getattr(args, "vllm_importance_sampling_correction", False)
+        if loss not in _AGGREGATIONS or (loss == "vespo" and corrected):  # vespo's surrogate takes the correction in
+            return {}
+        algorithm = loss if loss in _PRESETS else "grpo"
+        return {"algorithm": algorithm, "kl_placement": "loss", "aggregation": _AGGREGATIONS[loss]}
     word = "+".join(loss) if isinstance(loss, list) else str(loss)
-    if word not in presets:
-        raise ValueError(
-            f"RlplayCallback cannot record this {kind}: loss_type={word} is none that rlplay has: {', '.join(presets)}"
-        )
-    algorithm = presets[word]
+    algorithm = _OF_TRAINERS[known.kind].get(word)
+    return {} if algorithm is None else {"algorithm": algorithm}
+
+
+def _batch(trainer: Any, known: Known) -> dict[str, Any]:
+    """The shape of a batch, and the weights of the rewards."""
+    args = trainer.args
+    if known.kind in ("GRPOTrainer", "RLOOTrainer"):
+        return {
+            "num_prompts": max(1, args.generation_batch_size // args.num_generations),
+            "num_minibatches": max(1, args.steps_per_generation // args.gradient_accumulation_steps),
+            "reward_weights": dict(zip(trainer.reward_func_names, trainer.reward_weights.tolist(), strict=True)),
+        }
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * trainer.accelerator.num_processes
-    return {"algorithm": algorithm, "num_prompts": batch}
+    return {"num_prompts": batch}
 
 
 def _plain(value: Any) -> bool:

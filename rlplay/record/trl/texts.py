@@ -12,11 +12,15 @@ from rlplay.trace.records import Array
 class Texts:
     """Decodes token by token; a token that ends inside a character has the text ""."""
 
-    def __init__(self, processing_class: Any) -> None:
-        """Takes a tokenizer, or a processor that holds one."""
+    def __init__(self, trainer: Any) -> None:
+        """Takes a trainer whose `processing_class` is a tokenizer, or a processor that holds one."""
+        processing_class = trainer.processing_class
         tokenizer = getattr(processing_class, "tokenizer", processing_class)
         self.pad: int | None = tokenizer.pad_token_id
-        self.end: int | None = tokenizer.eos_token_id
+        own = getattr(getattr(trainer.model, "generation_config", None), "eos_token_id", None)
+        ends = getattr(trainer, "eos_token_ids", None) or (own if isinstance(own, list) else [own])
+        self.ends = {*ends, tokenizer.eos_token_id, self.pad} - {None}
+        """The ids that an answer ends with which was not cut, as TRL counts them."""
         self._tokenizer = tokenizer
         self._fast = getattr(tokenizer, "backend_tokenizer", None)
 

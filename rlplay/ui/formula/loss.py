@@ -7,7 +7,7 @@ from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.trl_verl import trainer, verl
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.numbers import compact, number
-from rlplay.trace.records import LEFT_OUT
+from rlplay.trace.records import LEFT_OUT, CorrectionRule
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.action_value import action_value
@@ -30,6 +30,8 @@ def _of_rewards(s: Settings, numbers: Numbers) -> list[Line]:
     lines = [_ratio(s, equations["w"], numbers)] if "w" in equations else []
     lines.append([(f"S = {equations['S']}", "plain")])
     lines += surrogate.filled(s, numbers)
+    if numbers.correction_rule is not None:
+        lines.append(_correction(numbers.correction_rule, numbers))
     if in_loss(s):
         lines.append(_divergence(equations["K"], numbers))
     lines += _weighted(s, numbers)
@@ -48,16 +50,39 @@ def _divergence(right: str, numbers: Numbers) -> Line:
     return line if numbers.kl is None else [*line, (" = ", "plain"), (plain(numbers.kl, 3), "won")]
 
 
+def _correction(rule: CorrectionRule, numbers: Numbers) -> Line:
+    """c, the factor that corrects for a sampler that is not quite the policy."""
+    line: Line = [(f"c = {corrected(rule)}", "plain")]
+    return line if numbers.correction is None else [*line, (" = ", "plain"), (plain(numbers.correction, 3), "won")]
+
+
+def corrected(rule: CorrectionRule) -> str:
+    """How a correction is computed, from the old policy's and the sampler's log-probabilities."""
+    factor = "exp(Σ(ℓ_old − ℓ_sampler))" if rule.level == "sequence" else "exp(ℓ_old − ℓ_sampler)"
+    low, high = (None if bound is None else compact(bound) for bound in (rule.low, rule.high))
+    if low is None and high is None:
+        return factor
+    if rule.outside == "truncate":
+        inner = factor if low is None else f"max({low}, {factor})"
+        return inner if high is None else f"min({inner}, {high})"
+    beyond = [f"below {low}"] * (low is not None) + [f"above {high}"] * (high is not None)
+    return f"{factor}, 0 {' and '.join(beyond)}"
+
+
 def _weighted(s: Settings, numbers: Numbers) -> list[Line]:
     """The token's contribution to L, and why it is zero if its surrogate was left out."""
     inner, filled, total = "S", "", surrogate.value(s, numbers)
     beta = s.beta if numbers.beta is None else numbers.beta
     if total is not None:
         filled = bracketed(total)
+        if numbers.correction_rule is not None and numbers.correction is not None:
+            filled, total = f"{plain(numbers.correction, 3)}·{filled}", numbers.correction * total
         if numbers.left_out:
             filled, total = "0", 0.0
+    if numbers.correction_rule is not None:
+        inner = "c·S"
     if in_loss(s):
-        inner = f"(S + {compact(beta, 3)}·K)"
+        inner = f"({inner} + {compact(beta, 3)}·K)"
         if total is not None and numbers.kl is not None:
             filled = f"({stripped(total) if total else '0'} + {compact(beta, 3)}·{bracketed(numbers.kl, 3)})"
             total += beta * numbers.kl

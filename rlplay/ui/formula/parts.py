@@ -12,7 +12,7 @@ import numpy as np
 from rlplay.algorithms.equations import other_loss_terms
 from rlplay.algorithms.settings import Settings, settled
 from rlplay.trace.numbers import NOISE, number
-from rlplay.trace.records import Array
+from rlplay.trace.records import Array, CorrectionRule
 from rlplay.trace.update import Phase
 from rlplay.ui.format.legend import later
 from rlplay.ui.format.numbers import plain, signed
@@ -42,6 +42,9 @@ class Numbers:
     """An index of `LEFT_OUT`."""
     log_ratio: float | None = None
     """ℓ − ℓ_old."""
+    correction: float | None = None
+    """The factor by which the loss corrects for the sampler; None if it does not."""
+    correction_rule: CorrectionRule | None = None
     reward: float | None = None
     returned: float | None = None
     baseline: float | None = None

@@ -31,7 +31,8 @@ def summary(update: Update | None, settings: Mapping[str, Any], adjustable: bool
     if not count:
         return explain_none(update, settings, adjustable)
     tokens, them = ("1 token is", "it") if count == 1 else (f"{count} tokens are", "them")
-    return worded(f"{tokens} clipped, ▲ or ▼: {way} finds {them}, and the Token panel says why.", _word(update))
+    why = "" if settings.get("algorithm") == "" else ", and the Token panel says why"
+    return worded(f"{tokens} clipped, ▲ or ▼: {way} finds {them}{why}.", _word(update))
 
 
 def explain_clipped(settings: Mapping[str, Any], state: int) -> str:
@@ -45,9 +46,11 @@ def explain_none(update: Update | None, settings: Mapping[str, Any], adjustable:
     """Why none is, with the numbers of this run, and how to see one: two sentences.
 
     Backticks mark keys. The text names the key for settings only if they are `adjustable`: in a recording they are not.
-    The run of another trainer may not name its algorithm; then nothing is known.
+    The run of another trainer may not name its algorithm; then only what it recorded is known.
     """
     if settings.get("algorithm") == "":
+        if update is not None and update.latest_step("clip_state") is not None:
+            return worded("No token is clipped.", _word(update))
         return "What is clipped is not known: the run does not name its algorithm."
     cause, remedy = _cause(update, settled(settings))
     why = f"No token is clipped: {cause}. {remedy if adjustable else without_knobs(remedy)}"

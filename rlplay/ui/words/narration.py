@@ -233,7 +233,9 @@ def _credit(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     sampled, credited = update.sampled, update.credited
     assert sampled is not None
     assert credited is not None
-    mask = sampled.mask == 1
+    mask = (sampled.mask == 1) & np.isfinite(credited.advantages)
+    if not mask.any():
+        return "The run records no advantages.", following
     rows = [row[kept] for row, kept in zip(_rows(sampled, credited.advantages), _rows(sampled, mask), strict=True)]
     lengths, word = _lengths(sampled), update.step_word
     if all(len(row) == 0 or np.ptp(row) < 1e-6 for row in rows):
@@ -264,12 +266,14 @@ def _update(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     count = step.epochs * step.minibatches
     following = "`s` takes the next step, `u` the rest." if step.step + 1 < count else "`u` shows what it changed."
     held = float(np.abs(ratio - 1).max(initial=0.0)) < STILL
-    if kind_of(settings) not in ("rewards", "learned rewards"):
-        return _without_ratios(update, settings), following
+    rewarded = kind_of(settings) in ("rewards", "learned rewards")
+    if not rewarded or settings.get("algorithm") == "" or not np.isfinite(ratio).any():
+        return _unjudged(step) if rewarded else _without_ratios(update, settings), following
     if count == 1 and held:
+        loss = f" ({number(step.metrics['loss'])})" if "loss" in step.metrics else ""
         return (
             "With one optimizer step per batch every ratio is 1 and nothing is clipped; that is normal. "
-            f"The loss ({number(step.metrics['loss'])}) does not measure progress here.",
+            f"The loss{loss} does not measure progress here.",
             following,
         )
     head = f"Optimizer step {step.step + 1} of {count}"
@@ -279,6 +283,15 @@ def _update(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     if settings.get("surrogate") != "ppo" and settings.get("importance_sampling_level") != "geometric":
         return f"{spread}; this objective does not clip.", following
     return f"{spread}. {_clipping(step, settings, update.step_word)}", following
+
+
+def _unjudged(step: Stepped) -> str:
+    """The last step of a run whose algorithm or whose ratios are not on record."""
+    head = f"Optimizer step {step.step + 1} of {step.epochs * step.minibatches}"
+    known = step.importance_ratio[np.isfinite(step.importance_ratio)]
+    if not len(known):
+        return f"{head}: its ratios are not on record."
+    return f"{head}: ratios from {number(known.min())} to {number(known.max())}."
 
 
 def _without_ratios(update: Update, settings: dict[str, Any]) -> str:
@@ -347,7 +360,9 @@ def _became(start: float, delta: float) -> str:
 
 def _reward(update: Update, history: History) -> str:
     assert update.finished is not None
-    now = update.finished.metrics.get("reward", math.nan)
+    now, loss = (update.finished.metrics.get(name, math.nan) for name in ("reward", "loss"))
+    if math.isnan(now):
+        return "its reward is not on record." if math.isnan(loss) else f"loss {number(loss)}."
     earlier = dict(zip(*history.series("reward"), strict=True)).get(update.number - 1)
     against = "" if earlier is None or abs(now - earlier) < NOISE else f" ({_signed(now - earlier)})"
     held = dict(zip(*history.series("eval_reward"), strict=True)).get(update.number)

@@ -1,0 +1,87 @@
+"""Every name of TRL and transformers that is not documented and that the recorder uses, in TRL 1.16.0.
+
+If a release drops one, training and recording go on; one line says which name is gone and which numbers are missing.
+`tests/record/test_private.py` has one case for each, which fails by that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SAMPLERS = ("GRPOTrainer", "RLOOTrainer")
+ALL = (*SAMPLERS, "DPOTrainer", "KTOTrainer", "SFTTrainer", "RewardTrainer")
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name, the trainers of TRL 1.16.0 that have it, how it is used, and what is missing without it."""
+
+    name: str
+    trainers: tuple[str, ...]
+    use: str
+    missing: str
+
+
+GENERATE = Name(
+    "_generate_and_score_completions", SAMPLERS,
+    "wrapped: its result holds the answers, their advantages and log-probabilities",
+    "answers, rewards, advantages and all numbers of tokens",
+)  # fmt: skip
+SCORE = Name(
+    "_get_per_token_logps_and_entropies", SAMPLERS,
+    "wrapped: its result is what the loss is computed from",
+    "log-probabilities before each optimizer step, entropies, ratios and derivatives",
+)  # fmt: skip
+LOGS = Name(
+    "_logs", SAMPLERS,
+    "read: `rewards` by function, and the columns that reward functions log, in `extra`",
+    "rewards",
+)  # fmt: skip
+METRICS = Name(
+    "_metrics", ALL,
+    "read: what was measured since the last log, by `train` and name",
+    "the metrics of each optimizer step; those that TRL logs are recorded",
+)  # fmt: skip
+BUFFER = Name(
+    "_buffered_inputs", SAMPLERS,
+    "read: the micro-batches of a sampling; the recorder's tensor is taken out of them after training",
+    "nothing, but a tensor named rlplay_row stays in the last batch",
+)  # fmt: skip
+EPOCH = Name(
+    "_run_epoch", ALL,
+    "wrapped, without touching its result: to take away all hooks if training raises",
+    "nothing, but hooks stay on a trainer whose training raises",
+)  # fmt: skip
+FINALIZE = Name(
+    "_finalize_training", ALL,
+    "wrapped, for the same reason",
+    "nothing, but hooks stay on a trainer whose training raises at its end",
+)  # fmt: skip
+NAMES = (GENERATE, SCORE, LOGS, METRICS, BUFFER, EPOCH, FINALIZE)
+CALCULATE = ("_calculate_rewards", "_calculate_rewards_from_functions")
+"""Methods of trainers that rlplay does not know, such as SDPOTrainer, A2POTrainer and OnlineDPOTrainer: their arguments
+`prompts`, `completions` and `completion_ids_list`, and the rewards that they return. Wrapped where they exist."""
+
+
+def gone(trainer: Any, kind: str) -> list[Name]:
+    """The names that this trainer, a `kind` of TRL, should have and has not."""
+    return [each for each in NAMES if kind in each.trainers and not hasattr(trainer, each.name)]
+
+
+def metrics(trainer: Any) -> Mapping[str, list[float]]:
+    """What was measured in the training steps since the last log; without what is no number, such as a rate's pair."""
+    found: Mapping[str, list[Any]] = getattr(trainer, METRICS.name, {}).get("train", {})
+    return {name: each for name, each in found.items() if all(isinstance(value, int | float) for value in each)}
+
+
+def logged(trainer: Any, kind: str) -> Mapping[str, Sequence[Any]]:
+    """The newest rewards (kind "rewards") or logged columns ("extra") of all processes, by name; the oldest first."""
+    found: Mapping[str, Sequence[Any]] = getattr(trainer, LOGS.name, {}).get(kind, {})
+    return found
+
+
+def buffered(trainer: Any) -> Sequence[dict[str, Any]]:
+    """The micro-batches that the trainer keeps for later steps."""
+    return getattr(trainer, BUFFER.name, None) or []

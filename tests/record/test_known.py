@@ -1,0 +1,85 @@
+"""A formula is given to a trainer whose loss is TRL's own, under whatever name, and to no other."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason='TRL is not installed: pip install -e ".[parity]"')
+
+import trl
+
+from rlplay.record.trl.known import Known, known
+from tests.record.trainers import TRAINERS
+
+
+def _as(cls: type, folder: Path, kind: str) -> Any:
+    """A trainer of a `kind` of TRL, made one of this subclass."""
+    trainer = TRAINERS[kind](folder, [])
+    trainer.__class__ = cls
+    return trainer
+
+
+def _copied(**own: Any) -> type:
+    """A copy of GRPOTrainer that does not descend from it, as unsloth makes them."""
+    names = {name: value for name, value in vars(trl.GRPOTrainer).items() if name not in ("__dict__", "__weakref__")}
+    return type("_UnslothGRPOTrainer", trl.GRPOTrainer.__bases__, names | own)
+
+
+def other(self: Any, *_: Any, **__: Any) -> Any:
+    """Not TRL's."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "same"),
+    [
+        ("GRPOTrainer", {}, True),
+        ("GRPOTrainer", {"log": other, "_calculate_rewards": other, "evaluate": other}, True),
+        ("GRPOTrainer", {"compute_loss": other}, False),
+        ("GRPOTrainer", {"_compute_loss": other}, False),
+        ("GRPOTrainer", {"training_step": other}, False),
+        ("GRPOTrainer", {"get_off_policy_mask": staticmethod(other)}, False),
+        ("GRPOTrainer", {"_generate_and_score_completions": other}, False),
+        ("SFTTrainer", {}, True),
+        ("SFTTrainer", {"compute_loss": other}, False),
+        ("DPOTrainer", {"compute_ref_log_probs": other}, False),
+        ("KTOTrainer", {"_compute_kl_logps": other}, False),
+        ("RewardTrainer", {"compute_loss": other}, False),
+    ],
+)
+def test_a_subclass(kind: str, own: dict[str, Any], same: bool, tmp_path: Path) -> None:
+    cls = type("_UnslothMyTrainer", (getattr(trl, kind),), own)
+    assert known(_as(cls, tmp_path, kind)) == Known("_UnslothMyTrainer", kind, same)
+
+
+def test_a_copy_is_watched_as_its_original_without_a_formula(tmp_path: Path) -> None:
+    assert known(_as(_copied(), tmp_path, "GRPOTrainer")) == Known("_UnslothGRPOTrainer", "GRPOTrainer", False)
+
+
+def test_a_method_set_on_the_trainer(tmp_path: Path) -> None:
+    trainer = TRAINERS["GRPOTrainer"](tmp_path, [])
+    inner = trainer.compute_loss
+
+    @functools.wraps(inner)
+    def timed(*values: Any, **options: Any) -> Any:
+        return inner(*values, **options)
+
+    trainer.compute_loss = timed
+    assert known(trainer).same_loss
+    trainer.compute_loss = functools.partial(other, trainer)
+    assert not known(trainer).same_loss
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("experimental.GMPOTrainer", "GRPOTrainer"), ("experimental.GOLDTrainer", "SFTTrainer"),
+        ("experimental.GKDTrainer", "SFTTrainer"), ("experimental.CPOTrainer", ""), ("DistillationTrainer", ""),
+    ],
+)  # fmt: skip
+def test_trainers_of_trl_with_a_loss_of_their_own(name: str, kind: str, tmp_path: Path) -> None:
+    found = known(TRAINERS[name](tmp_path, []))
+    assert (found.kind, found.same_loss) == (kind, False)
