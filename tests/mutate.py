@@ -2,7 +2,9 @@
 
 `python -m tests.mutate FILE 20 TESTS …` changes one operator, number or condition of the file's functions at a time,
 in 20 places spread evenly over the file, and runs the tests until one fails. All is imported once: a mutant is a fork
-whose functions have other code. What survives is printed: it is equivalent to the original, or a test is missing.
+whose functions have other code. It meets only the tests that run the changed statement, first those that killed other
+mutants, then the quick ones. What survives is printed as `tests/equivalent_mutants.toml` lists mutants that no test can
+kill: add it there with the reason, or write the test that is missing.
 """
 
 from __future__ import annotations
@@ -10,17 +12,20 @@ from __future__ import annotations
 import ast
 import gc
 import importlib
+import json
 import os
 import signal
 import sys
 import tempfile
 import time
+import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -33,7 +38,29 @@ SWAPS: dict[type, type] = {ast.FloorDiv: ast.Mult, ast.Pow: ast.Mult, ast.Mod: a
 SWAPS |= dict(_PAIRS) | {second: first for first, second in _PAIRS}
 NAMES = {"min": "max", "minimum": "maximum", "any": "all", "sum": "mean", "low": "high"}
 NAMES |= {second: first for first, second in NAMES.items()}
-FATES = ("survives", "killed", "does not fit")
+
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
+"""Mutants that compute what the original computes, by file, with the reason."""
+
+_SLOWER = 3
+_START = 30
+"""A mutant is stopped after so many seconds and so many times what the original took: its loop does not end."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a statement in a function, in this `line`; `tree` makes the module with it."""
+
+    function: str
+    was: str
+    becomes: str
+    line: int
+    tree: Callable[[], ast.Module]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells a mutant from the others of its file, wherever the function stands in it."""
+        return self.function, self.was, self.becomes
 
 
 def others(node: ast.AST) -> Iterator[ast.AST]:
@@ -65,25 +92,75 @@ def others(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.keyword(NAMES[name], value)
 
 
-def mutants(whole: ast.Module) -> Iterator[tuple[str, ast.Module]]:
-    """All mutants of what a module's functions do, but for what they assert and raise: the change, and the module."""
+def mutants(whole: ast.Module) -> Iterator[Mutant]:
+    """All mutants of what a module's functions do, but for what they assert and raise."""
 
-    def visit(parent: ast.AST, inside: bool) -> Iterator[tuple[str, ast.Module]]:
+    def visit(parent: ast.AST, names: tuple[str, ...], inside: bool, around: ast.stmt | None) -> Iterator[Mutant]:
         for name, value in ast.iter_fields(parent):
             for index, node in enumerate(value if isinstance(value, list) else [value]):
                 if not isinstance(node, ast.AST) or isinstance(node, ast.Assert | ast.Raise | ast.arguments):
                     continue
                 if name in ("annotation", "returns", "decorator_list", "pattern"):
                     continue
-                for other in others(node) if inside else ():
-                    setattr(parent, name, [*value[:index], other, *value[index + 1 :]] if value is not node else other)
-                    tree = ast.fix_missing_locations(deepcopy(whole))
-                    setattr(parent, name, value)
-                    before, after = (ast.unparse(each).split("\n")[0] for each in (node, other))
-                    yield f"line {getattr(node, 'lineno', '?')}: {before} → {after}", tree
-                yield from visit(node, inside or isinstance(node, ast.FunctionDef | ast.Lambda))
+                if isinstance(node, ast.keyword) and node.arg == "strict":  # an assertion, too
+                    continue
+                here = node if isinstance(node, ast.stmt) else around
+                for other in others(node) if inside and here is not None else ():
+                    instead = [*value[:index], other, *value[index + 1 :]] if value is not node else other
+                    yield _mutant(".".join(names), here, parent, (name, value, instead), other)
+                own = not inside and isinstance(node, ast.FunctionDef | ast.ClassDef)
+                deeper = inside or isinstance(node, ast.FunctionDef | ast.Lambda)
+                yield from visit(node, (*names, node.name) if own else names, deeper, here)
 
-    return visit(whole, False)
+    def _mutant(
+        function: str, statement: ast.stmt, parent: ast.AST, change: tuple[str, Any, Any], other: ast.AST
+    ) -> Mutant:
+        name, value, instead = change
+        replaced = isinstance(other, ast.stmt)
+        was = _line(statement)
+        setattr(parent, name, instead)
+        becomes = _line(other if replaced else statement)
+        setattr(parent, name, value)
+
+        def tree() -> ast.Module:
+            setattr(parent, name, instead)
+            found = ast.fix_missing_locations(deepcopy(whole))
+            setattr(parent, name, value)
+            return found
+
+        return Mutant(function, was, becomes, statement.lineno, tree)
+
+    return visit(whole, (), False, None)
+
+
+def _line(node: ast.AST) -> str:
+    return ast.unparse(node).partition("\n")[0]
+
+
+def probed(whole: ast.Module) -> ast.Module:
+    """The module with a note of every statement in a function that runs: its line goes to the module's `__ran__`."""
+    tree = deepcopy(whole)
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        blocks = [getattr(node, name, []) for node in _own(function) for name in ("body", "orelse", "finalbody")]
+        for block in blocks:
+            if isinstance(block, list):  # that of a lambda or of a conditional expression is an expression
+                notes = [ast.parse(f"__ran__.add({each.lineno})").body[0] for each in block]
+                block[:] = [each for both in zip(notes, block, strict=True) for each in both]
+    return ast.fix_missing_locations(tree)
+
+
+def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """A function and what is in it, without the functions and lambdas in it."""
+    waiting: list[ast.AST] = [function]
+    while waiting:
+        yield (node := waiting.pop())
+        waiting += [each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.FunctionDef | ast.Lambda)]
+
+
+def equivalents(path: Path) -> set[tuple[str, str, str]]:
+    """The mutants of a file that are listed as equivalent, by their keys."""
+    listed = tomllib.loads(EQUIVALENT.read_text()).get(path.relative_to(Path.cwd()).as_posix(), [])
+    return {(each["function"], each["was"], each["becomes"]) for each in listed}
 
 
 def within(code: CodeType) -> Iterator[CodeType]:
@@ -94,9 +171,9 @@ def within(code: CodeType) -> Iterator[CodeType]:
             yield from within(each)
 
 
-def install(mutant: ast.Module, path: Path) -> bool:
+def install(mutant: ast.Module, path: Path, text: str) -> bool:
     """Give the functions of a file, wherever they are known, the mutant's code; False if it does not fit them."""
-    trees = ast.parse(path.read_text()), mutant
+    trees = ast.parse(text), mutant
     old, new = (list(within(compile(tree, str(path), "exec"))) for tree in trees)
     if [code.co_qualname for code in old] == [code.co_qualname for code in new]:
         instead = dict(zip(old, new, strict=True))
@@ -114,12 +191,22 @@ def install(mutant: ast.Module, path: Path) -> bool:
     return True
 
 
+@dataclass
+class Met:
+    """What a process found in the tests that it ran: which failed, how long each took, which statements each ran."""
+
+    failed: int | None = None
+    seconds: dict[int, float] = field(default_factory=dict)
+    lines: dict[int, set[int]] = field(default_factory=dict)
+
+
 class Bench:
     """A plugin: instead of running the tests that pytest has collected, it lets mutants meet them."""
 
     def __init__(self, path: Path, count: int) -> None:
-        self.path, self.count = path, count
-        self.seconds = 0  # that a mutant may take, or 0; without a limit those of a loop's end would never be done
+        self.path, self.count, self.text = path, count, path.read_text()
+        self.module = importlib.import_module(".".join(path.relative_to(Path.cwd()).with_suffix("").parts))
+        self.kills = Counter[int]()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
@@ -133,41 +220,98 @@ class Bench:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Print the mutants that survive, and how many met which fate."""
         gc.unfreeze()
-        whole, fates = ast.parse(self.path.read_text()), Counter[str]()
-        begun = time.monotonic()
-        assert self.fate(whole, session.items) == "survives", "the tests fail without a mutant"
-        self.seconds = 30 + 3 * int(time.monotonic() - begun)
-        every = list(mutants(whole))
+        whole, fates, items = ast.parse(self.text), Counter[str](), session.items
+        original = self.met(probed(whole), items, list(range(len(items))), 0)
+        assert original is not None, "the tests did not end"
+        assert original.failed is None, f"{items[original.failed].nodeid} fails without a mutant"
+        every, known = list(mutants(whole)), equivalents(self.path)
         for n in range(count := min(self.count, len(every))):
-            change, mutant = every[n * len(every) // count]
-            fates[fate := self.fate(mutant, session.items)] += 1
-            if fate != "killed":
-                print(f"{fate}: {change}", flush=True)
+            mutant = every[n * len(every) // count]
+            fates[fate := "equivalent" if mutant.key in known else self.fate(mutant, items, original)] += 1
+            if fate in ("survives", "does not fit"):
+                parts = zip(("function", "was", "becomes", "why"), (*mutant.key, ""), strict=True)
+                print(f"# {fate}: line {mutant.line}\n[[{json.dumps(self.name)}]]")
+                print(*(f"{part} = {json.dumps(text, ensure_ascii=False)}" for part, text in parts), "", sep="\n")
+                sys.stdout.flush()
         print(f"{self.path.name}: {count} of {len(every)} mutants: {dict(fates)}", flush=True)
         return True
 
-    def fate(self, mutant: ast.Module, items: list[Any]) -> str:
-        """What becomes of a mutant, in a process of its own."""
-        if pid := os.fork():
-            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            return FATES[status] if 0 <= status < len(FATES) else "killed"  # by a signal
-        status = 1
+    @property
+    def name(self) -> str:
+        """The file's, as the list of equivalent mutants has it."""
+        return self.path.relative_to(Path.cwd()).as_posix()
+
+    def fate(self, mutant: Mutant, items: list[Any], original: Met) -> str:
+        """What becomes of a mutant."""
+        reaching = [i for i, lines in original.lines.items() if mutant.line in lines]
+        reaching.sort(key=lambda i: (-self.kills[i], original.seconds[i]))
+        limit = _START + int(_SLOWER * sum(original.seconds[i] for i in reaching))
         try:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(self.seconds)
-            for stream in (1, 2):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-            pairs = zip(items, [*items[1:], None], strict=True)
-            reports = (each for item, after in pairs for each in runtestprotocol(item, log=False, nextitem=after))
-            status = any(report.failed for report in reports) if install(mutant, self.path) else 2
-        finally:
-            os._exit(status)
+            met = self.met(mutant.tree(), items, reaching, limit)
+        except ValueError:
+            return "does not fit"
+        if met is None:
+            return "killed by the clock"
+        if met.failed is None:
+            return "survives"
+        self.kills[met.failed] += 1
+        return "killed"
+
+    def met(self, tree: ast.Module, items: list[Any], order: list[int], limit: int) -> Met | None:
+        """What the tests make of a module, in a process of its own; None if they do not end.
+
+        Raises ValueError if its functions cannot be given the module's code.
+        """
+        with tempfile.TemporaryFile("a+") as file:
+            if not (pid := os.fork()):
+                try:
+                    self._run(tree, [(i, items[i]) for i in order], limit, file)
+                finally:
+                    os._exit(0)
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            file.seek(0)
+            told = [json.loads(line) for line in file if line.endswith("\n")]
+        if ["misfit"] in told:
+            raise ValueError("the mutant does not fit")
+        found, begun = Met(), [what[1] for what in told if what[0] == "begun"]
+        for what in told:
+            if what[0] == "ended":
+                _, index, seconds, failed, ran = what
+                found.seconds[index], found.lines[index] = seconds, set(ran)
+                found.failed = index if failed else found.failed
+        if found.failed is None and len(found.seconds) < len(order):  # it ended, or was ended, in the middle of a test
+            if status == -signal.SIGALRM:
+                return None
+            found.failed = begun[-1] if begun else order[0]
+        return found
+
+    def _run(self, tree: ast.Module, chosen: list[tuple[int, Any]], limit: int, file: IO[str]) -> None:
+        """Run the tests until one fails and write down what happens, a line of JSON each."""
+
+        def tell(*what: Any) -> None:
+            print(json.dumps(what), file=file, flush=True)
+
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        if not install(tree, self.path, self.text):
+            tell("misfit")
+            return
+        signal.alarm(limit)
+        ran = vars(self.module)["__ran__"] = set[int]()
+        for (index, item), after in zip(chosen, [*(item for _, item in chosen[1:]), None], strict=True):
+            tell("begun", index)
+            begun = time.monotonic()
+            failed = any(report.failed for report in runtestprotocol(item, log=False, nextitem=after))
+            tell("ended", index, time.monotonic() - begun, failed, sorted(ran))
+            ran.clear()
+            if failed:
+                return
 
 
 def main(words: list[str]) -> int:
     """Let mutants of a file meet some tests."""
     path, count, tests = Path(words[0]).resolve(), int(words[1]), words[2:]
-    importlib.import_module(".".join(path.relative_to(Path.cwd()).with_suffix("").parts))
     with tempfile.TemporaryDirectory() as folder:
         options = ["-s", "-p", "no:cacheprovider", f"--basetemp={folder}/pytest"]
         return int(pytest.main([*options, *tests], plugins=[Bench(path, count)]))

@@ -14,6 +14,7 @@ from rlplay.algorithms.own import is_own
 from rlplay.algorithms.scales import STD_EPSILON
 from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.batch import Batch
+from rlplay.engine.model import LanguageModel
 from rlplay.engine.own_functions import check_finite
 from rlplay.engine.passes import distributions, forward, laid_out, score_tokens
 from rlplay.engine.state import State
@@ -28,13 +29,20 @@ def credit(batch: Batch, state: State) -> Credited:
     ref_top = None
     if settings.observe == "full" or settings.reads_reference:
         with spent_on("reference"):
-            tokens = batch.tokens()
-            batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, tokens, batch.top_ids, batch.temperature)
+            batch.ref_logprobs, ref_top = by_reference(lm, batch)
     batch.values = predicted_values(batch, state) if settings.baseline == "value" else None
     _keep_exact(batch, state)
     given = assigned(batch, settings, state.kl_coef)
     batch.returns, batch.advantages = given.returns, given.advantages
     return credited(batch, given, None if ref_top is None else batch.flat(ref_top))
+
+
+def by_reference(lm: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The reference's log-probabilities of tokens [N, L] and candidates [N, L, K]; exactly those of a policy that is
+    the reference."""
+    if lm.is_reference():
+        return batch.old_logprobs, batch.top_logprobs
+    return score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
 
 
 def credited(batch: Batch, given: Assigned, ref_top: Array | None = None) -> Credited:
@@ -74,7 +82,7 @@ def assigned(batch: Batch, settings: Settings, beta: float) -> Assigned:
     tokens get 0 everywhere.
     """
     assert batch.rewards is not None
-    known = (~batch.rewards.isnan()).nonzero().squeeze(-1)
+    known = (~batch.rewards.isnan()).nonzero().flatten()
     stream, group = token_rewards(batch, settings, beta), batch.group.cpu()[known]
     values = batch.vine_values if settings.returns == "vine" else batch.values
     found = advantages(
@@ -175,7 +183,7 @@ def _keep_exact(batch: Batch, state: State) -> None:
         return
     old = distributions(lm, lm.policy, batch.tokens(), batch.temperature)
     with spent_on("reference"):
-        reference = distributions(lm, lm.reference, batch.tokens(), batch.temperature)
+        reference = old if lm.is_reference() else distributions(lm, lm.reference, batch.tokens(), batch.temperature)
     batch.exact_kl = divergences.full(Tensors, old, reference)
     if settings.kl_placement == "loss" and state.kl_coef:
         batch.anchor = old if settings.kl_anchor == "old" else reference

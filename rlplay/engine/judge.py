@@ -43,8 +43,10 @@ def _implied(batch: Batch, rows: Tensor, state: State) -> Tensor:
     lm, settings, logprobs = state.lm, state.settings, batch.old_logprobs[rows]
     reference = None
     if with_reference(settings.loss_type):
-        tokens, nothing = batch.tokens(rows), batch.top_ids[rows][..., :0]
-        reference, _ = score_tokens(lm, lm.reference, tokens, nothing, batch.temperature)
+        reference = logprobs
+        if not lm.is_reference():
+            tokens, nothing = batch.tokens(rows), batch.top_ids[rows][..., :0]
+            reference, _ = score_tokens(lm, lm.reference, tokens, nothing, batch.temperature)
     per_token = token_scores(settings.loss_type, logprobs, reference, batch.mask[rows])
     assert per_token is not None
     return settings.beta * per_token.sum(-1)

@@ -15,6 +15,7 @@ from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
 from rlplay.engine.batch import Batch, Tokens
+from rlplay.engine.credit import by_reference
 from rlplay.engine.optimize import Seen
 from rlplay.engine.pair_loss import Compared, kto_baseline, pair_loss, token_scores, with_reference
 from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
@@ -43,8 +44,7 @@ def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credite
     ref_top = None
     if with_reference(settings.loss_type):
         with spent_on("reference"):
-            tokens = batch.tokens()
-            batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, tokens, batch.top_ids, batch.temperature)
+            batch.ref_logprobs, ref_top = by_reference(lm, batch)
     every = torch.arange(len(pairs.chosen), device=lm.device)
     rows = pairs.rows(every)
     batch.advantages = torch.zeros_like(batch.old_logprobs)
@@ -95,6 +95,8 @@ def _derivative(batch: Batch, pairs: Pairs, part: Tensor, logprobs: Tensor, stat
     """The derivative of the loss of the pairs `part` by the log-probabilities [R, L] of their tokens, and the loss."""
     rows, settings = pairs.rows(part), state.settings
     reference = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
+    if reference is not None and state.lm.is_reference():
+        reference = logprobs.detach()
     chosen = torch.arange(len(rows), device=rows.device) < len(part)
     baseline = _kto_baseline(batch, pairs, part, state) if settings.loss_type == "kto" else None
     compared = pair_loss(logprobs, reference, batch.mask[rows], chosen, baseline, settings)
@@ -105,6 +107,8 @@ def _derivative(batch: Batch, pairs: Pairs, part: Tensor, logprobs: Tensor, stat
 def _kto_baseline(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Tensor:
     """KTO's z: each answer of the pairs `part` read as an answer to the batch's next prompt, labelled or not."""
     lm, rows = state.lm, pairs.rows(part)
+    if lm.is_reference():
+        return torch.zeros((), device=lm.device)
     others = (batch.group[rows] + 1) % len(batch.prompts.ids)
     mismatched = Tokens(batch.prompts, others, batch.ids[rows], batch.lengths[rows])
     nothing = batch.top_ids[rows][..., :0]

@@ -6,7 +6,9 @@ them, or with those it had when it became the reference, so that there is no sec
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,15 @@ from torch import Tensor
 from torch.func import functional_call
 
 from rlplay.engine.weights import Weights
+from rlplay.trace.text import visible
 
 ADAPTER_CONFIG = "adapter_config.json"
 """The file that makes a folder one of adapters."""
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 
-_LAST = "lora_B"
-"""What the names of the matrices hold that are 0 at first."""
+_DRAWN = ("lora_A", "lora_embedding_B")
+"""What the names of the matrices hold that are drawn at random; the other of each pair is 0 at first."""
 
 
 def _peft() -> Any:
@@ -53,13 +57,43 @@ def with_adapters(policy: Any, weights: Weights) -> Any:
 
 
 def base_of(folder: Path) -> str:
-    """The name or folder of the model that the adapters in `folder` belong to. Raises ValueError without peft."""
-    return str(_peft().PeftConfig.from_pretrained(str(folder)).base_model_name_or_path)
+    """The name or folder of the model that the adapters in `folder` belong to.
+
+    Raises ValueError, one line, without peft, and if rlplay cannot use the adapters.
+    """
+    _peft()
+    if not (folder / ADAPTER_WEIGHTS).is_file():
+        raise ValueError(
+            f"model {str(folder)!r}: these adapters have no {ADAPTER_WEIGHTS}; pickled weights are not read"
+        )
+    with _refused(folder):
+        config = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
+        kind, base = str(config["peft_type"]), config["base_model_name_or_path"]
+        if kind != "LORA":
+            raise ValueError(f"peft_type is {visible(kind)[:80]!r}; rlplay trains LORA")
+        if not isinstance(base, str) or (Path(base).expanduser() / ADAPTER_CONFIG).is_file():
+            raise ValueError("base_model_name_or_path names no model; merge the adapters into their base first")
+    return base
 
 
 def with_saved_adapters(policy: Any, folder: Path) -> Any:
-    """`policy` with the adapters in `folder`, which go on being trained."""
-    return _peft().PeftModel.from_pretrained(policy, str(folder), is_trainable=True)
+    """`policy` with the adapters in `folder`, which go on being trained.
+
+    Raises ValueError, one line, if they do not fit.
+    """
+    with _refused(folder):
+        return _peft().PeftModel.from_pretrained(policy, str(folder), is_trainable=True)
+
+
+@contextmanager
+def _refused(folder: Path) -> Iterator[None]:
+    """Whatever these adapters of somebody else's make libraries raise becomes a ValueError, one line."""
+    try:
+        yield
+    except Exception as error:
+        missing = f"no {error}" if isinstance(error, KeyError) else str(error)
+        reason = visible(" ".join(missing.split()))[:200] or type(error).__name__
+        raise ValueError(f"model {str(folder)!r}: its adapters cannot be used: {reason}") from error
 
 
 def has_adapters(policy: Any) -> bool:
@@ -70,6 +104,11 @@ def has_adapters(policy: Any) -> bool:
 def saving_options(policy: Any) -> dict[str, Any]:
     """What `save_pretrained` is to be given: peft would otherwise ask the hub for the base's configuration."""
     return {"save_embedding_layers": False} if has_adapters(policy) else {}
+
+
+def _changes(name: str, parameter: Tensor) -> bool:
+    """Whether a trained parameter changes what the base computes: the drawn matrix does not where the other is 0."""
+    return not any(drawn in name for drawn in _DRAWN) and bool(parameter.any())
 
 
 class FrozenAdapters:
@@ -83,7 +122,7 @@ class FrozenAdapters:
         self.policy = policy
         trained = ((name, p) for name, p in policy.named_parameters() if p.requires_grad)
         self.adapters: dict[str, Tensor] = {name: p.detach().clone() for name, p in trained}
-        self.off = not any(bool(p.any()) for name, p in self.adapters.items() if _LAST in name)
+        self.off = not any(_changes(name, p) for name, p in self.adapters.items())
 
     def __call__(self, **given: Any) -> Any:
         if not self.off:

@@ -20,7 +20,7 @@ _PER_COMPLETION = ("lengths", "truncated", "rewards", "outcomes")
 
 def selected(batch: Batch, groups: Tensor) -> Batch:
     """A scored batch with some of its groups only, numbered anew."""
-    rows = torch.isin(batch.group, groups.to(batch.group.device)).nonzero().squeeze(-1)
+    rows = torch.isin(batch.group, groups.to(batch.group.device)).nonzero().flatten()
     chosen = groups.tolist()
     prompts = Prompts(
         [batch.prompts.examples[g] for g in chosen], batch.prompts.ids[groups], batch.prompts.mask[groups]

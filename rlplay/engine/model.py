@@ -21,6 +21,7 @@ from rlplay.paths import POCKET_PATH
 from rlplay.processes import threads_each
 from rlplay.scenario.names import looks_like_folder
 from rlplay.tasks.task import Example, Message
+from rlplay.trace.text import quote
 
 Kind = Literal["shared", "padded", "by_length"]
 """How a forward pass lays prompts and completions out, see `passes.py`."""
@@ -83,6 +84,15 @@ class LanguageModel:
         """Keep no caches between batches from now on."""
         self.fixed = False
         self.fixed_steps.clear()
+
+    def is_reference(self) -> bool:
+        """Whether the policy has the reference's weights, bit for bit, as at the beginning of a run or a stage.
+
+        Then both are one function, whose values are not compared but known to be equal: two passes that are laid out
+        differently would leave a difference of 1e-6 nats, and Adam makes a full step of the smallest gradient.
+        """
+        both = zip(self.policy.named_parameters(), self.reference.named_parameters(), strict=True)
+        return all(own is other or torch.equal(own, other) for (_, own), (_, other) in both)
 
     @property
     def vocabulary(self) -> int:
@@ -159,7 +169,7 @@ def choose_device(wanted: str) -> torch.device:
         return torch.device(kind, int(number))
     there = ["auto", "cpu", *([found.type] if several else [])]
     there += [f"{found.type}:0 to {found.type}:{several - 1}"] if several > 1 else []
-    raise ValueError(f"device {wanted!r} is not available here; use {', '.join(there[:-1])} or {there[-1]}")
+    raise ValueError(f"device {quote(wanted)} is not available here; use {', '.join(there[:-1])} or {there[-1]}")
 
 
 def set_threads(threads: int | None) -> int:
@@ -200,12 +210,14 @@ def load_pretrained(
     disable_progress_bar()  # the terminal belongs to the screen
     path = str(POCKET_PATH) if name == "pocket" else str(Path(name).expanduser()) if looks_like_folder(name) else name
     if looks_like_folder(name) and not Path(path).is_dir():
-        raise ValueError(f"model {name!r}: no such folder; give a folder with config.json, or a Hugging Face name")
+        raise ValueError(f"model {quote(name)}: no such folder; give a folder with config.json, or a Hugging Face name")
     if (Path(path) / ADAPTER_CONFIG).is_file():
         policy, tokenizer = load_pretrained(base_of(Path(path)), progress, replace(weights, use_peft=False), first)
         return with_saved_adapters(policy, Path(path)), tokenizer
     if Path(path).is_dir() and not (Path(path) / "config.json").is_file():
-        raise ValueError(f"model {name!r}: this folder holds no model, as it has no config.json; give one that does")
+        raise ValueError(
+            f"model {quote(name)}: this folder holds no model, as it has no config.json; give one that does"
+        )
     here, problem = Path(path).is_dir(), ""
     try:
         if not here:
@@ -231,7 +243,8 @@ def load_pretrained(
             reason = "it brings code of its own, which rlplay does not run"
         reason += f", and {problem}" if problem else ""
         raise ValueError(
-            f"model {name!r} could not be loaded: {reason}; give a folder with a model, or check name and connection"
+            f"model {quote(name)} could not be loaded: {reason}; give a folder with a model, or check name and "
+            "connection"
         ) from error
     return with_adapters(policy, weights) if weights.use_peft else policy, tokenizer
 

@@ -23,6 +23,7 @@ class Inputs:
 
     Only `logprobs`, `distribution` and `entropy` carry gradients: log-probability of each token, whole next-token
     distribution [R, L, V] and its entropy under the policy that is trained. `anchor` [R, L, V] belongs to the exact KL.
+    `at_anchor` says that the policy that the KL is taken to has the same weights, so that this KL is 0.
     """
 
     logprobs: Tensor
@@ -32,6 +33,7 @@ class Inputs:
     distribution: Tensor | None = None
     anchor: Tensor | None = None
     entropy: Tensor | None = None
+    at_anchor: bool = False
 
 
 @dataclass
@@ -124,7 +126,7 @@ def _clip_state(known: Known, surrogate: Tensor, logprobs: Tensor, inside: Tenso
 
 
 def _flat(surrogate: Tensor, logprobs: Tensor, known: dict[str, Any]) -> Tensor:
-    """Where a surrogate has gradient 0 although the token has an advantage: +1 for a ratio above 1, −1 below."""
+    """Where a surrogate has gradient 0 although the token has an advantage: +1 for a ratio of 1 or more, −1 below."""
     if not surrogate.requires_grad:
         return torch.zeros_like(logprobs, dtype=torch.int8)
     (gradient,) = torch.autograd.grad(surrogate.sum(), logprobs, retain_graph=True)
@@ -136,6 +138,8 @@ def _divergence(inputs: Inputs, ratio: Tensor, inside: Tensor, settings: Setting
     """KL(policy ‖ reference), or KL(old ‖ policy) where the anchor is the policy that sampled."""
     to_old = settings.kl_anchor == "old"
     if settings.kl_estimator == "full":
+        if inputs.at_anchor:
+            return inputs.logprobs * 0
         assert inputs.distribution is not None
         assert inputs.anchor is not None
         pair = (inputs.anchor, inputs.distribution) if to_old else (inputs.distribution, inputs.anchor)
@@ -143,7 +147,7 @@ def _divergence(inputs: Inputs, ratio: Tensor, inside: Tensor, settings: Setting
         return exact
     other = inputs.old_logprobs if to_old else inputs.ref_logprobs
     assert other is not None
-    anchor = torch.where(inside, other, inputs.logprobs.detach())
+    anchor = torch.where(inside & (not inputs.at_anchor), other, inputs.logprobs.detach())
     log_ratio = inputs.logprobs - anchor if to_old else anchor - inputs.logprobs
     estimated: Tensor = call_choice(
         row(settings, "kl_estimator").compute, Tensors(ratio), {"log_ratio": log_ratio}, settings

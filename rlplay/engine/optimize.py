@@ -75,6 +75,7 @@ def optimize(
             rate = state.learning_rate(step)
             for group in state.optimizer.param_groups:
                 group["lr"], group["weight_decay"] = rate, settings.weight_decay if group["decays"] else 0.0
+            batch.passes.moved |= grad_norm > 0 or moves_on(state.optimizer)
             with spent_on("step"):
                 state.optimizer.step()
             batch.passes.seen(seen.rows, seen.logprobs, seen.values, seen.entropy, step == 0)
@@ -82,6 +83,12 @@ def optimize(
             batch.step_metrics.append(metrics)
             yield stepped(batch, seen, metrics, step, (epoch, settings.num_iterations), (minibatch, len(parts)))
             step += 1
+
+
+def moves_on(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether Adam would change weights whose gradient is 0: by its momentum, or because they decay."""
+    decays = any(group["weight_decay"] for group in optimizer.param_groups)
+    return decays or any(bool(state["exp_avg"].any()) for state in optimizer.state.values())
 
 
 def minibatches(count: int, parts: int, seed: int, update: int, epoch: int, device: torch.device) -> list[Tensor]:

@@ -74,9 +74,8 @@ def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> Seen:
         inputs, _ = _inputs(batch, rows, state)
     else:
         old = batch.old_logprobs[rows]
-        reference = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
         assert batch.advantages is not None
-        inputs = Inputs(old, old, reference, batch.advantages[rows])
+        inputs = Inputs(old, old, None, batch.advantages[rows])  # a loss that reads the reference has a gradient
     terms = objective(inputs, share.weights, state.settings, state.kl_coef, share.keep, share.bonus)
     for parameter in state.lm.policy.parameters():
         if parameter.requires_grad and parameter.grad is None:
@@ -194,8 +193,18 @@ def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | 
         laid_out(distributions, width) if distributions else None,
         None if batch.anchor is None else batch.anchor[rows],
         laid_out(entropies, width) if entropies else None,
+        _at_anchor(batch, state),
     )  # fmt: skip
     return inputs, laid_out(values, width) if values else None
+
+
+def _at_anchor(batch: Batch, state: State) -> bool:
+    """Whether the policy still is the one that the KL in the loss is taken to."""
+    if state.settings.kl_placement != "loss" or not state.kl_coef:
+        return False
+    if state.settings.kl_anchor == "old":
+        return batch.passes is not None and not batch.passes.moved
+    return state.lm.is_reference()
 
 
 def _joined(parts: list[Seen], places: Tensor) -> Seen:

@@ -44,6 +44,12 @@ class SnapshotStore:
         self._starts = {stage.begins for stage in stages} if len(stages) > 1 else set()
         for unfinished in unfinished_snapshots(self._folder) if ranks.is_first() else ():
             unfinished.unlink(missing_ok=True)
+        self.latest = 0
+        """The last update that is kept; only the first process knows it."""
+        ranks.first(self._look)
+
+    def _look(self) -> None:
+        self.latest = max(self._kept(), default=0)
 
     def _kept(self) -> dict[int, int]:
         return {snapshot.update: snapshot.bytes for snapshot in self._writer.snapshots()}
@@ -72,6 +78,7 @@ class SnapshotStore:
         left = budget - sum(size for update, size in kept.items() if update in self._starts)
         for update in to_drop({u: size for u, size in kept.items() if u not in self._starts}, left):
             self._drop(update)
+        self._look()
 
     def nearest(self, update: int) -> int:
         """The latest update at or before `update` whose state can be restored; 0 if there is none."""
@@ -113,6 +120,7 @@ class SnapshotStore:
         def forget() -> None:
             for later in [u for u in self._kept() if u > update]:
                 self._drop(later)
+            self._look()
 
         ranks.first(forget)
 

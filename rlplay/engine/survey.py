@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from rlplay.engine.batch import Prompts
 from rlplay.engine.passes import positions_of
 from rlplay.engine.state import State
-from rlplay.trace.records import Survey
+from rlplay.trace.records import Array, Survey
+from rlplay.worlds.planning import plan
 
 
 @torch.no_grad()
@@ -36,4 +38,16 @@ def survey(state: State) -> Survey | None:
         logprobs=logprobs[:, actions].cpu().numpy(),
         values=values,
         action_values=lm.policy.head(hidden)[:, actions].float().cpu().numpy() if learned else None,
+        best_values=_best_values(state, list(task.situations)),
     )
+
+
+def _best_values(state: State, situations: list[str]) -> Array | None:
+    """V* of every situation, float64; None where no world says so, or where a reward can be earned for ever."""
+    if state.world is None:
+        return None
+    try:
+        best = plan(state.world, state.settings.gamma).values
+    except ValueError:
+        return None
+    return np.array([best[each] for each in situations])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
 from rlplay.engine.credit import reference_kl
+from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import score_with_favourites
 from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
@@ -33,13 +35,11 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
     if settings.observe == "full" or settings.kl_ctrl == "ppo":
         rows = len(batch.group)
         with spent_on("look"):
-            logprobs, top_logprobs, likeliest, best = score_with_favourites(
-                lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature
-            )
+            logprobs, top_logprobs, likeliest, best = _look_again(batch, lm)
     if settings.loss_type == "policy_gradient":  # else the old policy did not sample these tokens: no estimate
         if rows:
             metrics["kl_old"] = divergences.k3(Tensors, (logprobs - old)[batch.mask]).mean().item()
-        _adapt(batch, metrics.get("kl_old", 0.0), state)
+        _adapt(batch, metrics, state)
     seen_rows = torch.arange(rows, device=old.device)
     favourites = batch.flat(likeliest, seen_rows).astype(np.int32)
     newcomers = np.setdiff1d(favourites, batch.flat(batch.top_ids)).tolist()
@@ -66,6 +66,13 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
     )
 
 
+def _look_again(batch: Batch, lm: LanguageModel) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What the policy makes of a batch now, as `score_with_favourites`; exactly as before if no step has moved it."""
+    if batch.passes is not None and not batch.passes.moved:
+        return batch.old_logprobs, batch.top_logprobs, batch.top_ids[..., 0], batch.top_logprobs[..., 0]
+    return score_with_favourites(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature)
+
+
 def step_means(batch: Batch) -> dict[str, float]:
     """The mean of each of the optimizer steps' numbers; of the learning rate the last."""
     names = dict.fromkeys(name for step in batch.step_metrics for name in step)  # in the same order in every process
@@ -87,9 +94,10 @@ def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float
     metrics |= {f"{prefix}{name}": value for name, value in scored.logged.items()}
     if not prefix:
         metrics["reward_std"] = std
-        group = batch.group.cpu().numpy()
-        flat = [len(set(rewards[(group == g) & ~np.isnan(rewards)])) < 2 for g in np.unique(group)]
-        metrics["frac_reward_zero_std"] = float(np.mean(flat))
+        names, members = np.unique(batch.group.cpu().numpy(), return_inverse=True)
+        groups = [rewards[members == i] for i in range(len(names))]
+        if flat := [len(set(each[~np.isnan(each)])) < 2 for each in groups if len(each) > 1]:
+            metrics["frac_reward_zero_std"] = float(np.mean(flat))
     return metrics
 
 
@@ -134,12 +142,12 @@ def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     return metrics
 
 
-def _adapt(batch: Batch, kl_old: float, state: State) -> None:
-    """Let the controller, if there is one, choose the next update's β. `kl_old` is the KL of old to new."""
+def _adapt(batch: Batch, metrics: dict[str, float], state: State) -> None:
+    """Let the controller, if there is one, choose the next update's β."""
     settings, beta = state.settings, state.kl_coef
     if settings.kl_ctrl == "ziegler":
         kl = reference_kl(batch, settings)[batch.mask].mean().item()
         beta = divergences.ziegler(beta, kl, settings.target_kl, len(batch.group), settings.kl_horizon)
     elif settings.kl_ctrl == "ppo":
-        beta = divergences.halve_or_double(beta, kl_old, settings.target_kl)
+        beta = divergences.halve_or_double(beta, metrics["kl_old"], settings.target_kl)
     state.adapted = beta, settings.beta

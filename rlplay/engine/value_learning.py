@@ -79,7 +79,7 @@ def sweep(batch: Batch, state: State) -> Learned:
     squares, moves, mask = (tensor.cpu().numpy() for tensor in (before, batch.ids, batch.mask))
     following, targets, values, errors = (np.zeros_like(rewards) for _ in range(4))
     assert batch.rewards is not None
-    for row in (~batch.rewards.isnan()).nonzero().squeeze(-1).tolist():
+    for row in (~batch.rewards.isnan()).nonzero().flatten().tolist():
         places = np.flatnonzero(mask[row]).tolist()
         for place, then in zip(places, [*places[1:], None], strict=True):
             if then is not None:

@@ -21,7 +21,7 @@ from rlplay.engine.score import weighted
 from rlplay.engine.tensors import Tensors
 from rlplay.health.run import Health
 from rlplay.trace.history import History
-from rlplay.trace.records import Credited, Finished
+from rlplay.trace.records import Credited, Finished, Sampled
 from rlplay.trace.update import Update
 from tests.engine.conftest import FROM_REWARDS
 from tests.engine.test_more_axes import records_of
@@ -147,3 +147,60 @@ def test_no_weight_changes_and_the_screen_agrees(start: Callable[..., Any], algo
     health.add(update)
     found = {finding.name: finding for finding in health.findings(2, {"algorithm": algorithm})}
     assert found["no signal"].title == "Every advantage is 0"
+
+
+PULLED_BACK = [
+    {"num_iterations": 2},
+    {"num_iterations": 2, "num_minibatches": 2, "per_device_train_batch_size": 3},
+    {"kl_estimator": "k2", "kl_anchor": "old", "num_iterations": 2, "num_minibatches": 2},
+    {"kl_estimator": "full"},
+    {"kl_estimator": "full", "kl_anchor": "old", "num_iterations": 2},
+    {"kl_placement": "reward", "kl_estimator": "k1"},
+    {"kl_placement": "reward", "kl_estimator": "full"},
+    {"algorithm": "rloo"},
+    {"algorithm": "reinforce++"},
+]
+"""Ways of pulling the policy back to where it still is: prompts of several lengths, batches in parts, both anchors."""
+
+
+LORA = {"use_peft": True, "lora_r": 4, "lora_target_modules": ["q_proj", "embed_tokens"]}
+WEIGHTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    *(({}, given) for given in PULLED_BACK),
+    *((LORA, given) for given in PULLED_BACK[1:4]),
+    *(({"dtype": "bfloat16"}, given) for given in (PULLED_BACK[1], PULLED_BACK[-2])),
+]
+
+
+@pytest.mark.parametrize(("weights", "given"), WEIGHTS, ids=lambda given: "-".join(map(str, given.values())))
+def test_a_kl_to_the_same_weights_moves_nothing(
+    start: Callable[..., Any], weights: dict[str, Any], given: dict[str, Any]
+) -> None:
+    """Passes laid out differently are 1e-6 nats apart, and Adam makes a full step of any gradient but 0."""
+    given = {"algorithm": "grpo", "beta": 0.1, "num_prompts": 4, "learning_rate": 0.1, "num_iterations": 1} | given
+    driver, records = start(reward="same", scenario=weights, **given)
+    before = {name: p.detach().clone() for name, p in driver._state.parameters.items()}
+    driver.advance("update", 3, lambda: False)
+    driver.close()
+    finished, sampled = records_of(Finished, records), records_of(Sampled, records)
+    assert len(set(np.diff(sampled[-1].prompt_offsets).tolist())) > 1, "else all passes are laid out alike"
+    assert [record.metrics["kl_old"] for record in finished] == [0.0] * 3
+    assert [record.metrics["grad_norm"] for record in finished] == [0.0] * 3
+    assert [record.metrics["kl"] for record in finished if "kl" in record.metrics] == [0.0] * 3
+    assert all(torch.equal(p, before[name]) for name, p in driver._state.parameters.items())
+    new, old = finished[-1], sampled[-1]
+    for found, wanted in (
+        (new.logprobs, old.old_logprobs), (new.top_logprobs, old.top_logprobs),
+        (new.favourite_ids, old.top_ids[:, 0]), (new.favourite_logprobs, old.top_logprobs[:, 0]),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_policy_that_has_moved_is_pulled_back_without_a_signal(start: Callable[..., Any]) -> None:
+    driver, records = start(reward="same", algorithm="grpo", beta=0.1, num_iterations=1)
+    with torch.no_grad():
+        for parameter in driver._state.lm.policy.parameters():
+            parameter.mul_(1.1)
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    (finished,) = records_of(Finished, records)
+    assert min(finished.metrics[name] for name in ("kl", "kl_old", "grad_norm")) > 1e-4

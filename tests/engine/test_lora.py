@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -16,11 +17,13 @@ from safetensors.torch import load_file
 
 from rlplay.engine.driver import Driver
 from rlplay.engine.export_model import export_model
+from rlplay.engine.lora import FrozenAdapters
 from rlplay.engine.model import load_model, load_pretrained
 from rlplay.engine.weights import Weights
 from rlplay.scenario.schema import Stage
 from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Stepped
 from rlplay.trace.runfile import RunReader
+from rlplay.trace.text import harmless
 from tests.engine.test_micro_batches import gradients_kept
 from tests.engine.test_update import of_tokens, only
 
@@ -91,9 +94,11 @@ def test_snapshots_hold_adapters_alone_and_going_back_restores_them(start: Start
     resumed.close()
 
 
-def test_a_stage_is_compared_with_the_adapters_that_it_began_with(start: Start) -> None:
+@pytest.mark.parametrize("layers", [LORA["lora_target_modules"], ["embed_tokens"]])
+def test_a_stage_is_compared_with_the_adapters_that_it_began_with(start: Start, layers: list[str]) -> None:
     stages = [{"name": "one", "updates": 1, "settings": {}}, {"name": "two", "updates": 2, "settings": {}}]
-    driver, records = start(scenario={**LORA, "stages": [Stage(**each) for each in stages], "max_updates": 3}, **MOVING)
+    given = {**LORA, "lora_target_modules": layers, "stages": [Stage(**each) for each in stages], "max_updates": 3}
+    driver, records = start(scenario=given, **MOVING)
     driver.advance("update", 1, lambda: False)
     begun = copy.deepcopy(driver._state.lm.policy)
     driver.advance("update", 2, lambda: False)
@@ -104,8 +109,9 @@ def test_a_stage_is_compared_with_the_adapters_that_it_began_with(start: Start) 
     assert np.abs(credited.ref_logprobs - sampled.old_logprobs).max() > 0.01
 
 
-def test_adapters_are_exported_and_load_as_a_model(start: Start, tmp_path: Path, micro_model: Path) -> None:
-    driver, _ = start(scenario=LORA, **MOVING)
+@pytest.mark.parametrize("layers", [LORA["lora_target_modules"], ["embed_tokens"]])
+def test_adapters_are_exported_and_load_as_a_model(start: Start, tmp_path: Path, layers: list[str]) -> None:
+    driver, _ = start(scenario=LORA | {"lora_target_modules": layers}, **MOVING)
     driver.advance("update", 2, lambda: False)
     driver.close()
     trained = driver._state.lm.policy
@@ -123,6 +129,42 @@ def test_adapters_are_exported_and_load_as_a_model(start: Start, tmp_path: Path,
         frozen = again._state.lm.reference(input_ids=ids).logits
         torch.testing.assert_close(frozen, loaded(input_ids=ids).logits)
         assert float((again._state.lm.policy(input_ids=ids).logits - frozen).abs().max()) > 0.01
+    assert not again._state.lm.reference.off
+
+
+LOADED = {"peft_type": "LORA", "base_model_name_or_path": "pocket-that-is-not-there"}
+
+
+@pytest.mark.parametrize(("config", "weights", "problem"), [
+    ("{", True, "its adapters cannot be used: Expecting property name"),
+    ("[]", True, "its adapters cannot be used: list indices"),
+    ("{}", True, "its adapters cannot be used: no 'peft_type'"),
+    (LOADED | {"peft_type": "x\x1b[31m" * 50}, True, "peft_type is 'x"),
+    (LOADED | {"base_model_name_or_path": "."}, True, "names no model; merge the adapters into their base first"),
+    (LOADED | {"base_model_name_or_path": 7}, True, "names no model"),
+    (LOADED, False, "these adapters have no adapter_model.safetensors; pickled weights are not read"),
+])  # fmt: skip
+def test_adapters_of_somebody_elses_are_refused_in_one_line(
+    config: Any, weights: bool, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "adapter_config.json").write_text(config if isinstance(config, str) else json.dumps(config))
+    (tmp_path / ("adapter_model.safetensors" if weights else "adapter_model.bin")).write_bytes(b"")
+    with pytest.raises(ValueError, match="model") as raised:
+        load_pretrained(str(tmp_path))
+    assert problem in str(raised.value)
+    assert len(str(raised.value)) < 400
+    assert harmless(str(raised.value))
+
+
+def test_damaged_adapters_are_refused_in_one_line(start: Start, tmp_path: Path) -> None:
+    driver, _ = start(scenario=LORA, **MOVING)
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    export_model(tmp_path / "run.rlplay", tmp_path / "adapters")
+    (tmp_path / "adapters" / "adapter_model.safetensors").write_bytes(b"no weights")
+    with pytest.raises(ValueError, match="its adapters cannot be used"):
+        load_pretrained(str(tmp_path / "adapters"))
 
 
 @pytest.mark.usefixtures("opinionated")
@@ -146,3 +188,21 @@ def test_what_does_not_fit_is_refused_in_a_line(
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(ValueError, match=r"^LoRA needs peft, which is not installed: pip install 'rlplay\[peft\]'$"):
         load_pretrained(str(micro_model), weights=Weights(use_peft=True))
+
+
+@pytest.mark.parametrize("layers", [["embed_tokens"], ["embed_tokens", "q_proj"], ["all-linear"]])
+def test_fresh_adapters_change_nothing_and_trained_ones_are_kept(micro_model: Path, layers: list[str]) -> None:
+    adapters = Weights(use_peft=True, lora_r=4, lora_alpha=8, lora_target_modules=tuple(layers))
+    policy, _ = load_pretrained(str(micro_model), weights=adapters)
+    assert FrozenAdapters(policy).off
+    last = [p for name, p in policy.named_parameters() if "lora_B" in name or "lora_embedding_A" in name]
+    assert len(last) == sum("lora_" in name for name, _ in policy.named_parameters()) / 2
+    for parameter in last:
+        with torch.no_grad():
+            parameter.fill_(0.5)
+        assert not FrozenAdapters(policy).off
+        ids = torch.arange(8)[None]
+        with torch.no_grad():
+            torch.testing.assert_close(FrozenAdapters(policy)(input_ids=ids).logits, policy(input_ids=ids).logits)
+            parameter.zero_()
+    assert FrozenAdapters(policy).off

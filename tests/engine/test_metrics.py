@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -148,6 +150,83 @@ def test_a_group_is_without_signal_if_its_known_rewards_are_equal() -> None:
     assert found == pytest.approx(wanted)
 
 
+@pytest.mark.parametrize("estimator", ["k1", "k3"])
+def test_zieglers_beta_follows_the_mean_kl_of_the_tokens_that_were_sampled(start: Start, estimator: str) -> None:
+    given = {"algorithm": "rlhf-ppo", "kl_ctrl": "ziegler", "kl_estimator": estimator, "kl_horizon": 100, "beta": 0.1}
+
+    def played(run: str, **more: Any) -> list[Finished]:
+        driver, records = start(run, **given, **more)
+        with torch.no_grad():
+            for parameter in driver._state.lm.policy.parameters():
+                parameter.mul_(1.3)
+        driver.advance("update", 2, lambda: False)
+        driver.close()
+        (sampled, *_), (credited, *_) = records_of(Sampled, records), records_of(Credited, records)
+        x = (credited.ref_logprobs - sampled.old_logprobs).astype(np.float64)[sampled.mask == 1]
+        kl = float(np.mean(-x if estimator == "k1" else np.expm1(x) - x))
+        finished = records_of(Finished, records)
+        assert finished[0].metrics["kl"] == pytest.approx(kl, rel=1e-4)
+        return finished
+
+    kl = played("first.rlplay")[0].metrics["kl"]
+    assert kl > 0.01
+    betas = [each.metrics["kl_coef"] for each in played("second.rlplay", target_kl=kl / 1.1)]
+    answers = len(played("third.rlplay", target_kl=kl)[0].rows)
+    assert betas == [0.1, pytest.approx(0.1 * (1 + 0.1 * answers / 100), rel=1e-4)]
+
+
+def test_what_reward_functions_log_is_a_metric_also_of_held_out_prompts() -> None:
+    nobody = np.zeros(4)
+    scored = Scored(update=1, rewards=nobody, parts={}, weights={}, gold={}, logged={"called": 3.0})
+    batch: Any = SimpleNamespace(group=torch.arange(4) // 2)
+    assert reward_metrics(scored, batch, "")["called"] == 3.0
+    assert reward_metrics(scored, batch, "eval_")["eval_called"] == 3.0
+
+
+def test_a_score_has_a_mean_of_the_answers_it_was_given_for_and_none_without_any() -> None:
+    some, nothing = np.array([1.0, np.nan, 0.0, 0.5]), np.full(4, np.nan)
+    scores = {"some": some, "nothing": nothing}
+    scored = Scored(update=1, rewards=some, parts=scores, weights={}, gold=scores)
+    batch: Any = SimpleNamespace(group=torch.arange(4) // 2)
+    for prefix in ("", "eval_"):
+        found = reward_metrics(scored, batch, prefix)
+        wanted = {"reward": 0.5, "rewards/some/mean": 0.5, "rewards/some/std": 0.5, "gold/some/mean": 0.5}
+        assert {name: found[prefix + name] for name in wanted} == pytest.approx(wanted)
+        assert not any("nothing" in name for name in found)
+
+
+def test_a_task_that_is_no_world_may_be_small_enough_to_be_surveyed(start: Start) -> None:
+    driver, records = start()
+    state = driver._state
+    examples, actions = state.task.train[:3], state.lm.tokenizer.convert_ids_to_tokens([5, 9])
+    state.task = msgspec.structs.replace(
+        state.task, situations={str(n): example for n, example in enumerate(examples)}, actions=actions
+    )
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    (finished,) = records_of(Finished, records)
+    assert finished.survey.states == ["0", "1", "2"]
+    for row, example in zip(finished.survey.logprobs, examples, strict=True):
+        with torch.no_grad():
+            logits = state.lm.policy(input_ids=torch.tensor([state.lm.prompt_ids(example)])).logits[0, -1]
+        np.testing.assert_allclose(row, logits.log_softmax(-1)[[5, 9]], atol=1e-5)
+
+
+def test_predictions_that_are_all_off_by_the_same_leave_no_variance_unexplained(start: Start) -> None:
+    driver, records = updates(start, 1, algorithm="a2c", reward="same", gamma=1.0, lam=1.0)
+    driver.close()
+    assert np.ptp(records_of(Credited, records)[0].returns) == 0
+    assert records_of(Finished, records)[0].metrics["explained_variance"] == pytest.approx(1, abs=1e-3)
+
+
+def test_an_answer_without_siblings_is_no_group() -> None:
+    rewards = np.array([0.4, 0.7, 0.7])
+    scored = Scored(update=1, rewards=rewards, parts={}, weights={}, gold={})
+    answers = [(1, {}, reward) for reward in rewards]
+    assert "frac_reward_zero_std" not in reward_metrics(scored, batch_of(answers, 1), "")
+    assert reward_metrics(scored, batch_of(answers, 2), "")["frac_reward_zero_std"] == 0, "of the one group of two"
+
+
 @pytest.mark.parametrize("algorithm", ["cispo", "sapo", "vespo", "reinforce", "ppo-penalty", "trpo", "rloo"])
 def test_only_a_surrogate_with_a_band_counts_what_is_outside_it(start: Start, algorithm: str) -> None:
     driver, records = updates(start, algorithm=algorithm)
@@ -231,6 +310,17 @@ def test_tokens_of_groups_that_were_dropped_were_sampled_too(start: Start, monke
     last = records_of(Finished, records)[-1]
     kept = sum(int(r.mask.sum()) for r in records_of(Sampled, records))
     assert last.metrics["num_tokens"] == sum(sampled) > kept
+
+
+def test_the_optimizer_steps_go_through_the_minibatches_of_their_pass(start: Start) -> None:
+    driver, records = updates(start, 2, num_iterations=3, num_minibatches=2, num_prompts=4)
+    driver.close()
+    seen = []
+    for step in records_of(Stepped, records):
+        parts = minibatches(len(step.rows) * 2, 2, 0, step.update, step.epoch, torch.device("cpu"))
+        assert step.rows.tolist() == parts[step.minibatch].tolist()
+        seen.append((step.update, step.epoch, step.minibatch, step.step))
+    assert seen == [(update, step // 2, step % 2, step) for update in (1, 2) for step in range(6)]
 
 
 def test_every_pass_over_a_batch_has_minibatches_of_its_own() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+import torch
 
 from rlplay.algorithms import own
 from rlplay.algorithms.apply import resolve
@@ -20,6 +21,8 @@ from rlplay.algorithms.own import allow, allow_all
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.settings import settled as settings_of
 from rlplay.engine.driver import Driver
+from rlplay.engine.objective import Inputs
+from rlplay.engine.objective import objective as loss_of
 from rlplay.engine.state import Halt
 from rlplay.scenario.loader import load
 from rlplay.scenario.reproduction import Reproduction
@@ -38,6 +41,8 @@ from tests.numbers import numbers_of
 from tests.recorded import SETTINGS as SETTINGS_RECORDED
 from tests.recorded import synthetic_started, synthetic_update
 from tests.ui.stage import settled
+
+pytestmark = pytest.mark.usefixtures("trusts_all")
 
 SETTINGS_OF_A_RUN = msgspec.to_builtins(SETTINGS_RECORDED)
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
@@ -138,6 +143,27 @@ def test_a_flat_token_is_above_or_below_the_range(start: Start, file: Callable[[
         np.testing.assert_array_equal(step.clip_state, side * pulled)
         seen |= set(step.clip_state.tolist())
     assert seen == {-1, 0, 1}
+
+
+def test_a_flat_token_at_a_ratio_of_1_counts_as_above(file: Callable[[str], str]) -> None:
+    s = resolve({"surrogate": file("def flat(xp, ratio, advantages):\n    return 0 * ratio * advantages\n") + "flat"})
+    allow_all(s)
+    old, change = torch.full((1, 4), -2.0), torch.tensor([[0.0, 0.1, -0.1, 0.0]])
+    inputs = Inputs((old + change).requires_grad_(), old, old, torch.tensor([[1.0, -1.0, 1.0, 0.0]]))
+    assert loss_of(inputs, torch.ones(1, 4), s, beta=0.0).clip_state.tolist() == [[1, 1, -1, 0]]
+
+
+def test_what_is_outside_the_loss_adds_nothing_to_an_own_sum_over_the_answer(file: Callable[[str], str]) -> None:
+    name = file("""
+        def whole(xp, log_ratio, ratio, advantages):
+            return -(log_ratio.sum(-1) + xp.log(ratio).sum(-1))[:, None] * advantages
+    """)
+    s = resolve({"surrogate": name + "whole"})
+    allow_all(s)
+    old, now = torch.tensor([[-1.0, -2.0, -3.0]]), torch.tensor([[-0.5, -1.0, -9.0]])
+    found = loss_of(Inputs(now, old, old, torch.ones(1, 3)), torch.tensor([[0.5, 0.5, 0.0]]), s, beta=0.0)
+    assert found.policy_loss.item() == pytest.approx(-(0.5 + 1.0) * 2)
+    assert found.ratio[0, 2] == 1
 
 
 def test_an_own_advantage_is_what_every_token_gets(start: Start, file: Callable[[str], str]) -> None:

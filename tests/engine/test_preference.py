@@ -111,6 +111,22 @@ def test_ktos_baseline_is_the_log_ratio_of_answers_put_after_the_next_prompt(sta
     assert second.metrics["kto/kl"] > 0.1
 
 
+@pytest.mark.parametrize("algorithm", ["dpo", "ipo", "kto"])
+def test_before_the_first_step_every_pair_is_a_tie(start: Start, algorithm: str) -> None:
+    """The policy is the reference: no rounding between their passes decides which answer is ahead."""
+    driver, records = start(algorithm=algorithm, num_prompts=4, num_minibatches=2, per_device_train_batch_size=3,
+                            num_iterations=1, learning_rate=0.0)  # fmt: skip
+    driver.advance("update", 2, never)
+    driver.close()
+    for step in (record for record in records if isinstance(record, Stepped)):
+        assert step.margins is not None
+        assert not step.margins.any()
+        assert [step.metrics[f"rewards/{name}"] for name in ("accuracies", "chosen", "margins")] == [0.0] * 3
+        assert step.metrics.get("kto/kl", 0.0) == 0
+    for update in (1, 2):
+        assert not LENSES["implicit_reward"].values(_update(records, update)).any()
+
+
 @pytest.mark.parametrize("algorithm", PAIR_LOSSES)
 def test_a_few_steps_on_the_same_pairs_widen_the_margin(start: Start, algorithm: str) -> None:
     driver, records = start(algorithm=algorithm, num_prompts=4, num_iterations=6, learning_rate=2e-3)

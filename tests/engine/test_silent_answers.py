@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -16,6 +18,8 @@ from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Stepped
 from tests.engine.conftest import FROM_REWARDS
 from tests.engine.test_micro_batches import gradients_kept, same
 from tests.engine.test_update import only
+
+pytestmark = pytest.mark.usefixtures("trusts_all")
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 
@@ -81,6 +85,17 @@ def test_only_answers_that_pull_are_read_for_a_gradient(start: Start, algorithm:
     pulling = {row for row in range(16) if credited.advantages[sampled.offsets[row] : sampled.offsets[row + 1]].any()}
     assert 0 < len(pulling) <= 8
     assert sum(rows) == len(pulling)
+
+
+def test_an_own_surrogate_may_pull_on_answers_that_all_earned_the_same(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("def likelier(xp, logprobs):\n    return -logprobs\n")
+    driver, records = start(reward="same", surrogate=f"{tmp_path / 'own.py'}:likelier", beta=0.0, num_iterations=1)
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    (step,), (credited,) = only(Stepped, records), only(Credited, records)
+    assert not credited.advantages.any()
+    np.testing.assert_allclose(step.dloss_dlogp, -step.weights)
+    assert step.metrics["grad_norm"] > 1e-3
 
 
 def test_without_any_signal_adam_moves_on_as_before(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +28,8 @@ from rlplay.trace.runfile import RunReader
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 VOCABULARY, TEMPERATURE = 3, 0.8
 PROMPTS = [[0, 1], [1, 1, 0]]
+NOT_TAKEN = "step_fraction", "kl_old_exact", "surrogate_gain"
+"""What is 0 where no step was taken."""
 
 
 def never() -> bool:
@@ -137,6 +140,47 @@ def test_a_model_that_cannot_be_differentiated_twice_is_refused_in_one_line(lm: 
     fisher = trpo.Fisher(lm, parameters, batch)
     with pytest.raises(Halt, match="needs second derivatives"):
         fisher.product(torch.ones(sum(p.numel() for p in parameters), dtype=torch.double))
+
+
+@pytest.mark.parametrize(("kind", "at_once"), [("shared", 10**6), ("padded", 30), ("by_length", 10**6)])
+def test_a_policy_is_compared_with_the_old_one_over_whole_distributions(
+    lm: LanguageModel, kind: Kind, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers of different lengths that passes of every kind lay out in chunks of their own."""
+    batch, old = _answers(lm), copy.deepcopy(lm.policy)
+    batch.lengths = torch.tensor([4, 4, 2, 1])
+    batch.ids, batch.environment = batch.ids.new_ones(4, 4), torch.zeros(4, 4).bool()
+    with torch.no_grad():
+        for parameter in lm.policy.parameters():
+            parameter.mul_(1.2)
+        before, after = (_log_probabilities(model, batch) for model in (old, lm.policy))
+    ids = torch.cat([row[:n] for row, n in zip(batch.ids, batch.lengths, strict=True)]).tolist()
+    generator = torch.Generator().manual_seed(0)
+    batch.old_logprobs, batch.advantages, weights = (torch.rand(4, 4, generator=generator).double() for _ in range(3))
+    batch.old_logprobs = -batch.old_logprobs
+    divergence = sum(float((p.exp() * (p - q)).sum()) for p, q in zip(before, after, strict=True)) / len(ids)
+    flat = [values[batch.mask].tolist() for values in (batch.old_logprobs, batch.advantages, weights)]
+    gain = sum(
+        weight * advantage * float((q[i] - sampled).exp() - (p[i] - sampled).exp())
+        for p, q, i, sampled, advantage, weight in zip(before, after, ids, *flat, strict=True)
+    )
+    monkeypatch.setattr(passes, "LOGITS_AT_ONCE", at_once)
+    lm.passes = kind
+    assert trpo.compared(batch, lm, old, weights) == pytest.approx((divergence, gain), rel=1e-4)
+
+
+def test_another_mistake_in_a_backward_pass_is_not_taken_for_a_missing_derivative(
+    lm: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_given: Any, **_named: Any) -> None:
+        raise RuntimeError("out of memory")
+
+    batch, parameters = _answers(lm), [p for p in lm.policy.parameters() if p.requires_grad]
+    fisher = trpo.Fisher(lm, parameters, batch)
+    monkeypatch.setattr(torch.autograd, "grad", fails)
+    with pytest.raises(RuntimeError, match=r"^out of memory$") as raised:
+        fisher.product(torch.ones(sum(p.numel() for p in parameters), dtype=torch.double))
+    assert not isinstance(raised.value, Halt)
 
 
 def _of(kind: type, records: list[AnyRecord]) -> list[Any]:
@@ -262,7 +306,9 @@ def test_a_search_without_success_leaves_the_policy_and_says_so(start: Start, mo
     assert all(torch.equal(a, b) for a, b in zip(before, driver._state.lm.policy.parameters(), strict=True))
     (notice,) = _of(Notice, records)
     assert "left the policy as it was: none of 3 steps" in notice.text
-    assert _of(Stepped, records)[0].metrics["step_fraction"] == 0
+    (step,), directions = _of(Stepped, records), [r for r in _of(Searched, records) if r.kind == "cg"]
+    assert [step.metrics[name] for name in NOT_TAKEN] == [0.0] * 3
+    assert step.metrics["cg_residual"] == directions[-1].residual > 0
 
 
 def test_equal_rewards_leave_nothing_to_search_for(start: Start) -> None:
@@ -272,6 +318,8 @@ def test_equal_rewards_leave_nothing_to_search_for(start: Start) -> None:
     assert _of(Searched, records) == []
     (notice,) = _of(Notice, records)
     assert "the surrogate has no gradient" in notice.text
+    (step,) = _of(Stepped, records)
+    assert [step.metrics[name] for name in (*NOT_TAKEN, "cg_residual")] == [0.0] * 4
     assert len(_of(Sampled, records)) > 0
 
 

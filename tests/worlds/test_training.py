@@ -22,7 +22,7 @@ from rlplay.export.trl.script import export_trl
 from rlplay.scenario.loader import ScenarioError, read
 from rlplay.scenario.schema import Job
 from rlplay.scenario.world import check_squares
-from rlplay.trace.records import AnyRecord, Sampled
+from rlplay.trace.records import AnyRecord, Sampled, Scored
 from rlplay.trace.update import Update
 from rlplay.worlds.chart import chart
 from rlplay.worlds.planning import evaluate, plan
@@ -255,11 +255,32 @@ def test_paint_that_does_not_fit_is_refused(squares: dict[str, float | str], wor
         check_squares(read_world({"map": ["S..G"]}), squares)
 
 
-def test_only_a_map_can_be_painted() -> None:
-    for world in (None, read_world({"arms": {"a": 1, "b": 0}})):
-        with pytest.raises(ValueError, match="this run has none"):
-            check_squares(world, {"a1": 1})
-        check_squares(world, {})
+def test_only_a_world_can_be_painted() -> None:
+    with pytest.raises(ValueError, match="this run has none"):
+        check_squares(None, {"a1": 1})
+    check_squares(None, {})
+
+
+@pytest.mark.parametrize(
+    ("arms", "words"), [({"a1": 1}, "no arm; the arms are 0, 2"), ({"0": "G"}, "'G'"), ({"0": 1e9}, "1e6")]
+)
+def test_an_arm_takes_a_number(arms: dict[str, float | str], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        check_squares(read_world({"arms": {"0": 1, "2": 0}}), arms)
+
+
+@pytest.mark.parametrize("written_as", ["{0: 1, 2: -0.5}", {0: 1, 2: -0.5}])
+def test_a_bandit_pays_for_another_arm_from_the_next_update_on(tmp_path: Path, written_as: Any) -> None:
+    path = written(tmp_path, world={"arms": {0: 0, 2: 1}}, settings={"num_prompts": 1}, eval_every=0)
+    found: list[Any] = []
+    driver = Driver(Job(read(path), str(tmp_path / "run.rlplay"), device="cpu", threads=1), found.append)
+    driver.load(lambda _what, _share: None)
+    driver.set({"squares": check("squares", written_as)})
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    (sampled,) = (record for record in found if isinstance(record, Sampled) and record.done)
+    (scored,) = (record for record in found if isinstance(record, Scored))
+    assert list(scored.rewards) == [{"0": 1.0, "2": -0.5}[text] for text in sampled.texts]
 
 
 def test_paint_can_be_written_and_read_again() -> None:
