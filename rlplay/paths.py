@@ -15,6 +15,8 @@ from pathlib import Path
 
 import platformdirs
 
+from rlplay.trace.text import quote
+
 SUFFIX = ".rlplay"
 POCKET_PATH = Path(__file__).parent / "pocket" / "weights"
 """The bundled model."""
@@ -185,5 +187,5 @@ def find_run(name_or_path: str | Path) -> Path:
         return matching[0]
     if matching:
         listed = ", ".join(run.stem for run in matching[:_MOST_LISTED]) + ", …" * (len(matching) > _MOST_LISTED)
-        raise ValueError(f"{name!r} matches {len(matching)} runs, newest first: {listed}; write more of the name")
-    raise ValueError(f"no run {name!r}, neither as a file nor in {runs_folder()}; 'rlplay runs' lists them")
+        raise ValueError(f"{quote(name)} matches {len(matching)} runs, newest first: {listed}; write more of the name")
+    raise ValueError(f"no run {quote(name)}, neither as a file nor in {runs_folder()}; 'rlplay runs' lists them")

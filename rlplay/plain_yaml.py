@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from rlplay.trace.text import whole
+from rlplay.trace.text import brief_words, quote, whole
 
 LONGEST = 500_000
 """Characters; the longest bundled scenario has 6,000."""
@@ -58,9 +58,9 @@ class Parsed:
             self.content: Any = None if self.node is None else loader.construct_document(self.node)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else None
-            raise PlainYamlError(f"not YAML: {error.problem}", line) from None
+            raise PlainYamlError(f"not YAML: {brief_words(str(error.problem))}", line) from None
         except yaml.YAMLError as error:
-            raise PlainYamlError(f"not YAML: {' '.join(str(error).split())}") from None
+            raise PlainYamlError(f"not YAML: {brief_words(' '.join(str(error).split()))}") from None
 
 
 def plain_yaml(text: str) -> Any:
@@ -107,9 +107,9 @@ class _Loader(yaml.SafeLoader):
         try:
             value = super().construct_object(node, deep)
         except (ValueError, LookupError, TypeError):  # of a wrong tag, as in !!int x
-            _refuse(node, f"{_short(node.value)} is not of the type {node.tag.rpartition(':')[2]}")
+            _refuse(node, f"{quote(node.value)} is not of the type {node.tag.rpartition(':')[2]}")
         if type(value) is int and not SMALLEST_NUMBER <= value <= LARGEST_NUMBER:
-            _refuse(node, f"{_short(node.value)} is a number of more than 64 bits")
+            _refuse(node, f"{quote(node.value)} is a number of more than 64 bits")
         return value
 
 
@@ -117,17 +117,17 @@ def _check(node: yaml.Node | None) -> None:
     if node is None:
         return
     if node.tag not in _TAGS:
-        _refuse(node, f"the tag {node.tag.replace('tag:yaml.org,2002:', '!!')!r} is none that rlplay reads")
+        _refuse(node, f"the tag {quote(node.tag.replace('tag:yaml.org,2002:', '!!'))} is none that rlplay reads")
     if isinstance(node, yaml.ScalarNode):
         if not whole(node.value):
-            _refuse(node, f"{_short(node.value)} contains half a character (a lone surrogate), which is not text")
+            _refuse(node, f"{quote(node.value)} contains half a character (a lone surrogate), which is not text")
         if node.tag.endswith((":int", ":float")) and len(node.value) > _LONGEST_NUMBER:
             _refuse(node, f"a number has {len(node.value):,} characters; {_LONGEST_NUMBER} are the most")
     elif isinstance(node, yaml.MappingNode):
         seen = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE and key.value in seen:
-                _refuse(key, f"{_short(key.value)} appears twice")
+                _refuse(key, f"{quote(key.value)} appears twice")
             seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
 
 
@@ -136,7 +136,3 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 def _refuse(place: Any, problem: str) -> NoReturn:
     raise PlainYamlError(problem, place.start_mark.line + 1)
-
-
-def _short(text: Any) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:60]}…")

@@ -22,8 +22,10 @@ STORE = "RLPLAY_STORE"
 LOST = 75
 """The exit status of a process that ends because another one has."""
 
-_LOOK_EVERY, _GRACE = 0.05, 10.0
-"""Seconds between looks at the processes, and what the others get to end by themselves."""
+GRACE = 10.0
+"""Seconds for the others to end by themselves once one has failed, and for all once what started them is gone."""
+
+_LOOK_EVERY = 0.05
 
 
 def in_several(environment: Mapping[str, str] = os.environ) -> bool:
@@ -77,10 +79,10 @@ def _started(command: Sequence[str], rank: int, count: int, store: Path) -> subp
 
 
 def _watched(children: Sequence[subprocess.Popen[bytes]]) -> tuple[int, str]:
-    """Wait until all have ended; once one has failed, the others get `_GRACE` seconds."""
+    """Wait until all have ended; once one has failed, the others get `GRACE` seconds."""
     while any(child.poll() is None for child in children) and not any(child.poll() for child in children):
         time.sleep(_LOOK_EVERY)
-    _wait(children, _GRACE)
+    _wait(children, GRACE)
     statuses = [child.poll() for child in children]
     if len(set(statuses)) == 1 and statuses[0] is not None:
         return statuses[0], ""
@@ -123,14 +125,3 @@ def _passed_on(children: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def end_with_parent() -> None:
-    """Stop as by ctrl+c, so that all is saved, when the process that started this one by `launch` is gone."""
-
-    def watch() -> None:
-        while os.read(0, 1):
-            pass
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -12,10 +12,13 @@ import types
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
+from rlplay.neighbours import import_from
 from rlplay.trace.text import visible
+from rlplay.trusted import UntrustedError, check_module, source
 
 LIMIT = 600.0
 """Seconds that a call of a user's function may take, unless RLPLAY_REWARD_SECONDS is another number."""
@@ -76,6 +79,8 @@ class UserFunction:
                 self._current = _function(self.path, self.name)
             except OwnError as error:
                 self._failure = error
+                if isinstance(error.__cause__, UntrustedError):
+                    self._seen = None  # the user may come to trust it as it is
         if self._failure is not None or self._current is None:
             raise self._failure or OwnError(f"{self.path}: no function {self.name!r}")
         return self._current
@@ -93,6 +98,10 @@ class ImportedFunction:
 
     def __init__(self, module: str, name: str) -> None:
         self.place, self.name = module, name
+        try:
+            check_module(module)
+        except UntrustedError as error:
+            raise OwnError(str(error)) from error
         with contained(module, lambda error: _not_imported(module, error)):
             imported = importlib.import_module(module)
         self._function = _of_module(imported, module, name)
@@ -204,11 +213,6 @@ def names_function(name: str) -> bool:
     return ":" in name
 
 
-def is_module(name: str) -> bool:
-    """Whether `name` can be that of a module, as in `trl.rewards`; a file's name, with `.py` or a slash, cannot."""
-    return not name.endswith(".py") and all(part.isidentifier() for part in name.split("."))
-
-
 def _function(path: Path, name: str) -> Callable[..., Any]:
     return _of_module(_module(path), str(path), name)
 
@@ -224,20 +228,20 @@ def _of_module(module: types.ModuleType, place: str, name: str) -> Callable[...,
 
 def _module(path: Path) -> types.ModuleType:
     """The user's file, run again. It may import files from its folder, also later, inside a call."""
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.append(folder)  # last, so that no file there hides a library
     module = types.ModuleType(f"rlplay_user_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}")
     module.__file__ = str(path)
     # Dataclasses and pickle look their module up here.
     sys.modules[module.__name__] = module
     try:
-        code = compile(path.read_bytes(), path, "exec")
+        code = compile(source(path), path, "exec")
+    except UntrustedError as error:
+        raise OwnError(str(error)) from error
     except SyntaxError as error:
         place = path if error.filename is None else error.filename
         raise OwnError(f"{place}:{error.lineno}: SyntaxError: {error.msg}") from error
     except Exception as error:
         raise OwnError(blame(path, error)) from error
+    import_from(path.resolve().parent, partial(source, imported=True))
     with contained(str(path), lambda error: OwnError(blame(path, error))):
         # Not by importlib: its cache cannot tell two versions of the same second and length apart.
         exec(code, vars(module))

@@ -132,7 +132,8 @@ VERBS: dict[str, Verb] = {
              footer=True, words="what if side by side branch difference"),
         Verb("probe", "probe", ("i",), "panels", "screen",
              "What comes next here, how that changed in the run, what another token would do, what this text is worth.",
-             "mapping with prompt, columns, plain or completion, token; then: samples, value, greedy or course",
+             "mapping with prompt, columns, plain or completion, token; force: a token's text; then: samples, value, "
+             "greedy or course",
              footer=True, words="ask question prompt type chat what if why over the run course history"),
         Verb("health", "health", ("h",), "panels", "screen",
              "Why does it not learn? Every check of this run, with its numbers and what to try.",

@@ -36,6 +36,10 @@ OTHERS = {
     "the disk is full midway and has room again": "tests/trace/test_runfile_errors.py",
     "the disk has no room for snapshots": "tests/engine/test_driver.py",
     "SIGSTOP to the engine, and SIGCONT": "tests/link/test_client.py",
+    "the screen is killed while a reward function sleeps, ends the process or keeps the interpreter": (
+        "tests/link/test_orphans.py"
+    ),
+    "what started several processes is killed": "tests/link/test_orphans.py",
     "the clock jumps": "tests/test_walls.py",
     "a file that a trusted file imports has changed": "tests/cli/test_trust.py",
 }

@@ -39,6 +39,7 @@ from rlplay.scenario.script import parse
 from rlplay.scenario.share import PREFIX, Shared, ShareError, shared_in
 from rlplay.trace.playhead import at, length
 from rlplay.trace.runfile import RunFileError, RunReader
+from rlplay.trace.text import QUOTED
 from tests.fuzz_keys import keys
 from tests.recorded import synthetic_evaluated, synthetic_run
 
@@ -83,6 +84,14 @@ def in_one_line(error: BaseException) -> None:
     """AssertionError if an error's message is more than a line, or none."""
     assert str(error), f"{type(error).__name__} without a word"
     assert "\n" not in str(error), f"more than a line: {str(error)[:200]}"
+    in_brief(str(error))
+
+
+def in_brief(said: str) -> None:
+    """AssertionError if a message quotes more of an odd value than an error may."""
+    parts = {odd[at : at + QUOTED + 1] for odd in ODD for at in range(4) if len(odd) > QUOTED + 4}
+    found = [part for part in parts if part in said]
+    assert not found, f"more than {QUOTED} characters of a value: {said[:200]}"
 
 
 def scenarios(dice: random.Random, folder: Path) -> None:
@@ -160,6 +169,7 @@ def lines(dice: random.Random, folder: Path) -> None:
     said = [line for line in err.getvalue().splitlines() if line]
     assert status in (None, 0, 1, 2), f"{chosen}: status {status}: {said}"
     assert status in (None, 0) or len(said) <= 1, f"{chosen}: {said}"
+    in_brief(err.getvalue())
 
 
 @cache

@@ -7,7 +7,6 @@ equals that of a run that nobody killed, bit for bit.
 
 from __future__ import annotations
 
-import importlib
 import os
 import random
 import subprocess
@@ -23,7 +22,10 @@ from rlplay import paths
 from rlplay.trace.branch import branch
 from rlplay.trace.files_on_disk import files_on_disk
 from rlplay.trace.runfile import RunReader
+from tests import kill_warm
 from tests.kill_bench import PATIENCE, UPDATES, Bench, after_work, finished, killed, used, wait_until
+from tests.kill_recorder import recorder
+from tests.kill_warm import engine_of
 from tests.terminal import Terminal, child_of, rlplay, running
 
 ENGINE = "rlplay.engine.main"
@@ -59,8 +61,8 @@ def loading(bench: Bench, dice: random.Random) -> None:
             worked(terminal, terminal.pid, dice.uniform(0, 3))
             terminal.kill()
             return
-        drained(terminal, lambda: engine_of(terminal))
-        engine = engine_of(terminal)
+        drained(terminal, lambda: child_of(terminal.pid, ENGINE))
+        engine = child_of(terminal.pid, ENGINE)
         assert engine is not None, terminal.text()
         target = used(engine) + dice.uniform(0, 6)
         drained(terminal, lambda: used(engine) >= target or "paused" in terminal.text())  # then it rests
@@ -72,11 +74,6 @@ def loading(bench: Bench, dice: random.Random) -> None:
         terminal.wait_for("engine has ended", timeout=PATIENCE)
         terminal.press(CTRL_Q)
         assert terminal.wait_for_exit(PATIENCE) in (0, 2)  # 2: it had not begun
-
-
-def engine_of(terminal: Terminal) -> int | None:
-    """The engine of the screen."""
-    return child_of(terminal.pid, ENGINE)
 
 
 def worked(terminal: Terminal, pid: int, seconds: float) -> None:
@@ -97,7 +94,7 @@ def playing(bench: Bench) -> tuple[Terminal, Path]:
     """A screen whose engine trains, and the run."""
     words = ["resume", "last"] if bench.runs else [str(bench.scenario)]
     before = finished(bench.runs[0]) if bench.runs else 0
-    terminal = Terminal(rlplay(*words), 100, 30, env=bench.environment)
+    terminal = kill_warm.screen(words, bench.environment)
     terminal.wait_for("paused", timeout=PATIENCE)
     terminal.press(" ")
     drained(terminal, lambda: finished(bench.runs[0]) > before)
@@ -202,6 +199,7 @@ KINDS = {
     "both": (both, 30, 1),
     "branching": (branching, 40, 1),
     "exporting": (exporting, 30, 1),
+    "recorder": (recorder, 30, 1),
 }
 """What kills, how often, and how many kills that is each time."""
 
@@ -224,7 +222,7 @@ def played(kind: str, number: int, bench: Bench) -> str:
 def main(words: list[str]) -> int:
     """Kill one kind or all, in turns, and print what was wrong and how many kills each kind has had."""
     os.environ["OMP_NUM_THREADS"] = "1"
-    importlib.import_module("rlplay.engine.driver")  # once, for all processes that are forked here
+    kill_warm.warm_up()
     kinds = words[0].split(",") if words else list(KINDS)
     first = int(words[2]) if len(words) > 2 else 0
     failed, done = 0, dict.fromkeys(kinds, 0)

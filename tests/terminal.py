@@ -14,7 +14,9 @@ import struct
 import sys
 import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pyte
 
@@ -38,7 +40,14 @@ FRAME, LOOK = 0.01, 0.2
 class Terminal:
     """One program on a screen of `columns` x `rows`."""
 
-    def __init__(self, argv: list[str], columns: int = 160, rows: int = 45, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        argv: list[str] | Callable[[], object],
+        columns: int = 160,
+        rows: int = 45,
+        env: dict[str, str] | None = None,
+    ) -> None:
+        """`argv` is a command line, or a function that the forked process calls."""
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.Stream(self.screen)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -52,6 +61,8 @@ class Terminal:
             for name in ("COLUMNS", "LINES"):  # they would go before the terminal's own size
                 os.environ.pop(name, None)
             colours = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+            if callable(argv):
+                _call(argv)
             os.execvpe(argv[0], argv, os.environ | colours | (env or {}))
 
     def text(self) -> str:
@@ -127,6 +138,19 @@ class Terminal:
         """End the program and give the terminal back; nothing can be read any more."""
         self.kill()
         os.close(self.fd)
+
+
+def _call(work: Callable[[], object]) -> NoReturn:
+    status = 1
+    try:
+        work()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 def rlplay(*arguments: str) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rlplay.trusted import agree, contents
 from tests.hostile import SEQUENCES, letters, tame
 from tests.poisoned import Poison
 from tests.terminal import Terminal, rlplay
@@ -100,7 +101,9 @@ def terminal(files: Files) -> Iterator[Tapped]:
     program.close()
 
 
-def test_nothing_that_the_real_program_reads_is_obeyed_by_the_terminal(terminal: Tapped, files: Files) -> None:
+def test_nothing_that_the_real_program_reads_is_obeyed_by_the_terminal(
+    terminal: Tapped, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     marker = files.marker
     terminal.wait_for(rf"{marker('title')}.*paused.*{marker('question')}", timeout=60)
     terminal.opens("t", marker("say"))
@@ -120,6 +123,9 @@ def test_nothing_that_the_real_program_reads_is_obeyed_by_the_terminal(terminal:
     terminal.closes("escape", "─ Knobs ")
     terminal.opens("w", "Saved as")
     files.reward(f"raise ValueError({files.poison.word('error')!r})")
+    terminal.opens("u", r"[\s▌]+".join("is not trusted as it is now".split()))  # the path before it has any length
+    monkeypatch.setenv("RLPLAY_HOME", str(files.home))
+    agree(contents([str(files.rewards)]))
     terminal.opens("u", marker("error"))
     terminal.opens("q", "Leave[?]")
     terminal.press("q")

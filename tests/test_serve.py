@@ -41,7 +41,9 @@ class Served:
         )  # fmt: skip
         assert self.process.stdout is not None
         self.first_line = self.process.stdout.readline()
-        self.url = re.search(r"http://127\.0\.0\.1:\d+", self.first_line)[0]  # type: ignore[index]
+        found = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=([\w-]{43,})", self.first_line)
+        assert found is not None
+        self.address, self.url, self.token = found[0], found[1], found[2]
 
     def app(self) -> int:
         """The process of the one tab."""
@@ -96,7 +98,10 @@ class Tab:
 
 @asynccontextmanager
 async def tab(served: Served) -> AsyncIterator[Tab]:
-    async with ClientSession() as session, session.ws_connect(f"{served.url}/ws?width=120&height=35") as web:
+    async with (
+        ClientSession() as session,
+        session.ws_connect(f"{served.url}/ws/{served.token}?width=120&height=35") as web,
+    ):
         yield Tab(web)
 
 
@@ -126,14 +131,16 @@ async def test_only_this_machines_own_pages_are_answered(served: Served) -> None
     port = served.url.rpartition(":")[2]
     async with ClientSession() as session:
         for address, headers in (
-            ("/", {"Host": f"playground.example:{port}"}),
-            ("/ws", {"Origin": "http://playground.example"}),
-            ("/ws", {"Origin": f"http://127.0.0.1:{int(port) ^ 1}"}),
-        ):
+            (f"/?token={served.token}", {"Host": f"playground.example:{port}"}),
+            (f"/ws/{served.token}", {"Origin": "http://playground.example"}),
+            (f"/ws/{served.token}", {"Origin": f"http://127.0.0.1:{int(port) ^ 1}"}),
+            ("/", {}), ("/?token=", {}), (f"/?token={served.token[:-1]}", {}), ("/?token=%C3%A9", {}),
+            ("/ws", {}), ("/ws/", {}), (f"/ws?token={served.token}", {}), (f"/ws/{served.token}x", {}),
+        ):  # fmt: skip
             async with session.get(served.url + address, headers=headers) as answer:
                 assert answer.status == 403, (address, headers)
-        async with session.get(f"http://localhost:{port}/") as answer:
-            assert (answer.status, str(answer.url).rstrip("/")) == (200, served.url)
+        async with session.get(f"http://localhost:{port}/?token={served.token}") as answer:
+            assert (answer.status, str(answer.url)) == (200, served.address)
             assert "default-src 'self'" in answer.headers["Content-Security-Policy"], "no fonts from elsewhere"
             page = await answer.text()
             assert "<title>rlplay · two-plus-two</title>" in page
@@ -155,23 +162,25 @@ async def test_no_more_than_so_many_tabs_are_opened(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Playground, "handle_websocket", quiet)
     door = bound(0)
     server = Playground(["two-plus-two"], door.getsockname()[1])
+    page, _, token = server.address.partition("?token=")
+    socket = f"{page}ws/{token}"
     monkeypatch.setattr(server, "on_startup", lambda _app: asyncio.sleep(0))
     runner = web.AppRunner(await server.application())
     await runner.setup()
     await web.SockSite(runner, door).start()
     async with ClientSession() as session:
 
-        async def status(path: str) -> int:
-            async with session.get(server.public_url + path) as answer:
+        async def status(address: str) -> int:
+            async with session.get(address) as answer:
                 return answer.status
 
-        tabs = [await session.ws_connect(f"{server.public_url}/ws") for _ in range(TABS)]
-        assert [await status("/"), await status("/ws")] == [503, 503]
+        tabs = [await session.ws_connect(socket) for _ in range(TABS)]
+        assert [await status(server.address), await status(socket)] == [503, 503]
         await tabs.pop().close()
-        while await status("/") == 503:  # the server notices in its own time
+        while await status(server.address) == 503:  # the server notices in its own time
             await asyncio.sleep(0.01)
-        tabs.append(await session.ws_connect(f"{server.public_url}/ws"))
-        assert await status("/ws") == 503
+        tabs.append(await session.ws_connect(socket))
+        assert await status(socket) == 503
         for each in tabs:
             await each.close()
     await runner.cleanup()
@@ -254,7 +263,7 @@ def _updates(home: Path) -> list[int]:
 async def test_a_real_browser_plays_an_update(served: Served, tmp_path: Path) -> None:
     async with chromium(tmp_path / "profile") as browser:
         await browser.call("Network.enable")
-        await browser.call("Page.navigate", url=served.url)
+        await browser.call("Page.navigate", url=served.address)
         engine = await _there(lambda: child_of(served.process.pid, "two-plus-two")) and await served.engine()
         app = served.app()
         while "-first-byte" not in str(await browser.call("Runtime.evaluate", expression="document.body.className")):

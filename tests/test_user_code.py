@@ -15,12 +15,14 @@ import pytest
 
 from rlplay.algorithms.own import allow
 from rlplay.algorithms.settings import Settings
-from rlplay.cli.watch import GRACE
+from rlplay.supervisor import GRACE
 from rlplay.tasks.own_rewards import load_environment, load_reward, load_tools
 from rlplay.tasks.own_task import make_task
 from rlplay.tasks.task import Example
 from rlplay.tasks.tools import Call
 from rlplay.user_code import OwnError, within_limit
+
+pytestmark = pytest.mark.usefixtures("trusts_all")
 
 BAD = {
     "os._exit": ("os._exit(0)", "SystemExit: os._exit(0)"),
@@ -170,7 +172,7 @@ def test_what_ends_in_time_is_left_alone() -> None:
 
 
 AGAIN = "rlplay run --resume here.rlplay"
-HEAD = f"import os, signal, sys, time, threading\nfrom rlplay.cli.watch import watched\nwith watched({AGAIN!r}):\n"
+HEAD = f"import os, signal, sys, time, threading\nfrom rlplay.supervisor import watched\nwith watched({AGAIN!r}):\n"
 
 
 def started(body: str) -> subprocess.Popen[str]:

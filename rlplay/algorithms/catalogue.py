@@ -131,7 +131,7 @@ PRESETS: dict[str, Preset] = {
             "rlhf-ppo", "PPO for RLHF", "Ziegler et al. 2019, arXiv:1909.08593", "ppo",
             "PPO-clip, with the KL to the reference subtracted from each token's reward.",
             _CLIPPED | {"kl_placement": "reward", "kl_estimator": "k1", "beta": 0.05},
-            "By default β stays 0.05, as in TRL's PPO; the paper's adapts to a KL target (kl_ctrl=ziegler).",
+            "By default β stays 0.05; the paper's adapts to a KL target (kl_ctrl=ziegler).",
         ),
         Preset(
             "rloo", "RLOO", "Ahmadian et al. 2024, arXiv:2402.14740", "rlhf-ppo",

@@ -78,7 +78,8 @@ def argument_names(compute: Callable[..., Any]) -> tuple[str, ...]:
 
 def call_choice(compute: Callable[..., Any] | None, xp: Any, quantities: Mapping[str, Any], settings: Any) -> Any:
     """`compute` with the arguments that it names: the quantity of that name, else the setting."""
-    assert compute is not None, "a function that this process may not run"
+    if compute is None:
+        raise ValueError("the run's settings name a function that is no built-in one and may not run here")
     names = argument_names(compute)
     return compute(xp, **{name: quantities[name] if name in quantities else getattr(settings, name) for name in names})
 

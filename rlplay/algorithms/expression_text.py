@@ -8,6 +8,7 @@ from typing import Literal
 
 from rlplay.algorithms.symbols import Term, is_number
 from rlplay.trace.numbers import compact, real_minus
+from rlplay.trace.text import quote
 
 Part = tuple[str, Literal["plain", "won", "lost"]]
 """A piece of a written formula; of the terms in a min or max, the smaller or larger one "won"."""
@@ -27,7 +28,7 @@ def equation(term: Term) -> str:
     for let in _definitions(term):
         text = "".join(text for text, _ in _Writer().write(let.parts[0]))
         if definitions.setdefault(let.text, text) != text:
-            raise ValueError(f"xp.let gives two different parts the name {let.text!r}; give each its own name")
+            raise ValueError(f"xp.let gives two different parts the name {quote(let.text)}; give each its own name")
     written = "".join(text for text, _ in _Writer().write(term))
     return ", ".join([written, *(f"{name} = {text}" for name, text in definitions.items())])
 

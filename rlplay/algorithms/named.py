@@ -14,11 +14,13 @@ from typing import Any
 import msgspec
 
 from rlplay.algorithms.catalogue import PRESETS, Preset
-from rlplay.algorithms.own import SUFFIXES, absolute_files
+from rlplay.algorithms.own import SUFFIXES, absolute_files, functions_in
 from rlplay.algorithms.settings import Settings
 from rlplay.plain_yaml import plain_yaml, read_text
 from rlplay.spelling import did_you_mean, similar
 from rlplay.trace.plugins import additions, refuse
+from rlplay.trace.text import brief_path, quote
+from rlplay.trusted import follow, place
 from rlplay.user_code import OwnError
 
 
@@ -42,9 +44,11 @@ def preset(name: str) -> Preset:
     try:
         row = msgspec.convert(plain_yaml(read_text(path)), _Row)
     except FileNotFoundError:
-        raise OwnError(f"algorithm {name}: there is no such file; correct the path, or put the file back") from None
+        raise OwnError(
+            f"algorithm {brief_path(name)}: there is no such file; correct the path, or put the file back"
+        ) from None
     except OSError as error:
-        raise OwnError(f"algorithm {name}: {error.strerror}") from None
+        raise OwnError(f"algorithm {brief_path(name)}: {error.strerror}") from None
     except (ValueError, msgspec.MsgspecError) as error:
         raise OwnError(
             f"{name}: {error}; an algorithm has a title and settings, and optionally after, changes and paper"
@@ -58,7 +62,7 @@ def _described(name: str, row: _Row, folder: Path) -> Preset:
         raise OwnError(f"{name}: after={row.after}: no such algorithm{did_you_mean(row.after, list(PRESETS))}")
     known = [field for field in Settings.__struct_fields__ if field != "algorithm"]
     if unknown := [field for field in row.settings if field not in known]:
-        raise OwnError(f"{name}: unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
+        raise OwnError(f"{name}: unknown setting {quote(unknown[0])}{did_you_mean(unknown[0], known)}")
     axes = PRESETS[row.after].axes | absolute_files(row.settings, folder)
     return Preset(name, row.title, row.paper, row.after, row.changes, axes)
 
@@ -76,7 +80,7 @@ def title(name: str) -> str:
 def unknown_algorithm(name: str) -> str:
     """The message for an unknown algorithm: the nearest names, and where to find all."""
     one, other, third = similar(name, list(PRESETS))
-    return f"unknown algorithm {name!r}; nearest are {one}, {other} and {third}; 'rlplay algorithms' lists all"
+    return f"unknown algorithm {quote(name)}; nearest are {one}, {other} and {third}; 'rlplay algorithms' lists all"
 
 
 def join_algorithms() -> None:
@@ -84,5 +88,6 @@ def join_algorithms() -> None:
     for name, content in additions("rlplay.algorithms", dict, PRESETS).items():
         try:
             PRESETS[name] = _described(name, msgspec.convert(content, _Row), Path.cwd())
+            follow(place(entry) for entry in functions_in(PRESETS[name].axes))  # the user has installed them
         except (ValueError, msgspec.MsgspecError) as error:
             refuse("rlplay.algorithms", name, str(error))

@@ -6,8 +6,8 @@ Like the built-in ones, such a function is written over an array namespace `xp` 
         \"\"\"A clip without a corner.\"\"\"
         return -epsilon * xp.tanh((ratio - 1) / epsilon) * advantages
 
-Its file runs only if a scenario, an option or a knob named it in this process. A recorded run that names one is shown
-without running it.
+Its file runs only if a scenario, an option or a knob named it in this process, and `rlplay.trusted` lets it. A recorded
+run that names one is shown without running it.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ def names_file(setting: str, value: Any) -> bool:
     if not isinstance(value, str) or setting not in (*OWN, "algorithm"):
         return False
     return value.endswith(SUFFIXES) if setting == "algorithm" else is_own(value)
+
+
+def functions_in(settings: Mapping[str, Any]) -> list[str]:
+    """The user's functions that settings name themselves, each `FILE.py:FUNCTION`; not those in an algorithm's file."""
+    return [value for name, value in settings.items() if name in OWN and names_file(name, value)]
 
 
 def allow_all(settings: Any) -> None:

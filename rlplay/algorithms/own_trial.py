@@ -16,6 +16,7 @@ from rlplay.algorithms.expression_text import equation
 from rlplay.algorithms.symbols import Symbols, Term
 from rlplay.algorithms.symbols import name as symbol
 from rlplay.spelling import did_you_mean
+from rlplay.trace.text import quote
 from rlplay.user_code import OwnError
 
 SURROGATE_ARGUMENTS = ("ratio", "advantages", "logprobs", "old_logprobs", "ref_logprobs", "log_ratio", "mask")
@@ -115,4 +116,4 @@ def _check_names(place: str, compute: Callable[..., Any], quantities: tuple[str,
     for name in argument_names(compute):
         if name not in known:
             near = did_you_mean(name, known) or f"; it may take {', '.join(quantities)} and settings"
-            raise OwnError(f"{place} takes {name!r}, which is neither a quantity nor a setting{near}")
+            raise OwnError(f"{place} takes {quote(name)}, which is neither a quantity nor a setting{near}")

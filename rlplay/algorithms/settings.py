@@ -26,6 +26,7 @@ from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.spelling import nearest
 from rlplay.trace.numbers import compact, short_exponent
+from rlplay.trace.text import quote
 
 Stream = Literal["outcome", "process", "process_normalized", "shaping"]
 Objectives = Literal["sum_then_normalize", "normalize_then_sum"]
@@ -202,7 +203,7 @@ def unknown(name: str) -> str:
     """The message for an unknown setting: the likely one, or where to find all."""
     called = (knob for knob, names in OTHER_NAMES.items() if name in names)
     near = next(called, None) or nearest(name, list(KNOBS))
-    return f"unknown setting {name!r}; " + (f"did you mean {near!r}?" if near else "'rlplay settings' lists all")
+    return f"unknown setting {quote(name)}; " + (f"did you mean {near!r}?" if near else "'rlplay settings' lists all")
 
 
 def _wrong_word(name: str, value: Any) -> str:
@@ -211,7 +212,7 @@ def _wrong_word(name: str, value: Any) -> str:
 
 
 def _refusal(name: str, value: Any) -> str:
-    return f"{name} is {takes(name)}; got {value!r}"
+    return f"{name} is {takes(name)}; got {quote(value)}"
 
 
 def takes(name: str) -> str:
@@ -234,7 +235,7 @@ def takes(name: str) -> str:
 
 _MAPPINGS = {
     "reward_weights": "a weight for each reward by name, e.g. {correct: 1}",
-    "squares": "a reward or one of G, O, # and . for squares of a map, e.g. {b3: -1, d4: .}",
+    "squares": "a reward for arms or squares, or one of G, O, # and . for a square, e.g. {b3: -1, d4: .}",
 }
 """Settings with a value for each of several names, and what they take."""
 _SWITCHES = {"on": True, "yes": True, "off": False, "no": False}
@@ -242,13 +243,16 @@ _SWITCHES = {"on": True, "yes": True, "off": False, "no": False}
 
 
 def _parsed(name: str, value: Any) -> Any:
+    if name in _MAPPINGS and isinstance(value, dict):  # YAML takes an arm called 0 for a number
+        return {str(key) if type(key) is int else key: each for key, each in value.items()}
     if not isinstance(value, str):
         return value
     if _TYPES[name] == float | None and value.lower() in ("", "none", "null"):
         return None
     if name in _MAPPINGS:
         with contextlib.suppress(PlainYamlError):
-            return plain_yaml(value)
+            content = plain_yaml(value)
+            return _parsed(name, content) if isinstance(content, dict) else content
     number = {int: int, float: float, float | None: float}.get(_TYPES[name])
     if number is not None:
         with contextlib.suppress(ValueError):  # then the message says what it takes

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from rlplay.algorithms.own import functions_in
 from rlplay.api.recorded import Run
 from rlplay.engine.driver import Driver
 from rlplay.scenario.changes import with_changes
@@ -16,10 +17,10 @@ from rlplay.scenario.job import new_job
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
-from rlplay.scenario.trust import code_in, code_of, untrusted
-from rlplay.scenario.trust import trust as remember
+from rlplay.scenario.trust import code_of
 from rlplay.trace.records import AnyRecord, Notice
 from rlplay.trace.update import Phase
+from rlplay.trusted import agree, contents, follow, place, strange
 
 
 class Live:
@@ -54,6 +55,7 @@ class Live:
     def set(self, **settings: Any) -> None:
         """Change settings from the next phase on. Raises ValueError, one line, if they do not fit together."""
         self._check_open()
+        follow(place(entry) for entry in functions_in(settings))
         self._driver.set(settings)
 
     def close(self) -> None:
@@ -98,15 +100,17 @@ def play(
     """
     sets = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()]
     chosen = with_changes(load(scenario), model=model, seed=seed, sets=sets)
-    _ask_trust(code_of(chosen), code_in(settings), trust)
+    follow(place(entry) for entry in functions_in(settings))
+    _ask_trust(code_of(chosen), trust)
     return Live(new_job(chosen, None if out is None else Path(out), device))
 
 
-def _ask_trust(code: list[str], named: list[str], trusted: bool) -> None:
-    if (strange := untrusted(code, named)) and not trusted:
-        raise ValueError(f"it would run the code of {', '.join(strange)}; read that first, then add trust=True")
+def _ask_trust(code: list[str], trusted: bool) -> None:
+    seen = contents(code)
+    if (asked := strange(code)) and not trusted:
+        raise ValueError(f"it would run the code of {', '.join(asked)}; read that first, then add trust=True")
     if code:
-        remember(code)
+        agree(seen)
 
 
 def _warn(record: AnyRecord) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from rlplay.cli.table import table
+from rlplay.cli.trusting import TRUST, ask_trust
 from rlplay.cli.types import ALGORITHM, RUN, SCENARIO, WholeNumber
 from rlplay.trace.text import visible, visible_lines
 
@@ -179,14 +180,19 @@ def doctor() -> None:
 
 @click.command()
 @click.argument("name", type=ALGORITHM, required=False)
-def algorithms(name: str | None) -> None:
+@TRUST
+def algorithms(name: str | None, trust: bool) -> None:
     """List the algorithms, or show the formulas of one.
 
-    After the formulas come the differences from the algorithm that it builds on.
+    After the formulas come the differences from the algorithm that it builds on. The formula of your own function
+    comes from running it.
     """
     from rlplay.algorithms.catalogue import PRESETS
+    from rlplay.scenario.trust import code_in
+    from rlplay.trusted import place
 
     if name is not None:
+        ask_trust([place(entry) for entry in code_in({"algorithm": name})], trust, "algorithm")
         for line in _written_out(name):
             _echo(line)
         return

@@ -15,9 +15,10 @@ from rlplay.cli import foreign, look, new, play
 from rlplay.cli.health import health
 from rlplay.cli.remove import remove
 from rlplay.cli.settings import settings
+from rlplay.cli.trusting import trust
 from rlplay.cli.types import SCENARIO
 from rlplay.printing import visible_output
-from rlplay.trace.text import visible
+from rlplay.trace.text import brief_path, brief_quotes, quote, visible
 from rlplay.version import __version__
 
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
@@ -53,7 +54,7 @@ class Commands(click.Group):
             return
         near = nearest(word, [*self.list_commands(ctx), *bundled()])
         hint = f"did you mean {near!r}?" if near else "see 'rlplay list' and 'rlplay --help'"
-        raise click.UsageError(f"{word!r} is neither a scenario nor a command; {hint}", ctx)
+        raise click.UsageError(f"{quote(word)} is neither a scenario nor a command; {hint}", ctx)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         found = super().shell_complete(ctx, incomplete)
@@ -86,7 +87,7 @@ def cli() -> None:
     join()
 
 
-for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS, *foreign.COMMANDS, health, remove, settings):
+for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS, *foreign.COMMANDS, health, remove, settings, trust):
     cli.add_command(command)
 
 
@@ -115,7 +116,11 @@ def _main(args: list[str] | None) -> None:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except OSError as error:
-        _fail(error, f"{error.filename or _unnamed()}: {error.strerror or error}", BAD_INPUT)
+        _fail(
+            error,
+            f"{brief_path(str(error.filename)) if error.filename else _unnamed()}: {error.strerror or error}",
+            BAD_INPUT,
+        )
     except Exception as error:
         _fail(error, f"{type(error).__name__}: {error} (RLPLAY_DEBUG=1 shows where)", BROKEN)
     sys.exit(status if isinstance(status, int) else 0)
@@ -139,14 +144,14 @@ def _no_option(error: click.NoSuchOption) -> str:
     near = nearest(error.option_name.lstrip("-"), [word.lstrip("-") for word in (*options, "--help")])
     asked = "rlplay" if context.command is play.play else context.command_path
     hint = f"did you mean '--{near}'?" if near else f"'{asked} --help' lists the options"
-    return f"no such option {error.option_name!r}; {hint}"
+    return f"no such option {quote(error.option_name)}; {hint}"
 
 
 def _fail(error: BaseException, text: Any, status: int) -> None:
     if os.environ.get("RLPLAY_DEBUG"):
         traceback.print_exception(error)
-    line = visible(" ".join(str(text).split()))
-    if len(line) > LONGEST_MESSAGE:  # it quotes a value of any length; the end says what to do
+    line = " ".join(map(brief_path, brief_quotes(visible(" ".join(str(text).split()))).split()))
+    if len(line) > LONGEST_MESSAGE:  # it lists values of any number; the end says what to do
         line = f"{line[: LONGEST_MESSAGE // 2]} … {line[-LONGEST_MESSAGE // 2 :]}"
     print(f"rlplay: {line}", file=sys.stderr)
     sys.exit(status)

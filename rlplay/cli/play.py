@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rlplay.cli.options import DEVICE_OPTION, option_words, with_options
 from rlplay.cli.several import as_one_of_several, in_processes
 from rlplay.cli.splash import splash
-from rlplay.cli.trusting import ask_trust
-from rlplay.cli.types import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
-from rlplay.cli.watch import watched
+from rlplay.cli.trusting import TRUST, ask_trust, follow_named
+from rlplay.cli.types import RUN, SCENARIO, WholeNumber
 from rlplay.printing import raw_stream
 from rlplay.processes import in_several, is_first
+from rlplay.supervisor import watched
 
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
@@ -28,107 +29,6 @@ if TYPE_CHECKING:
 FLAGSHIP = "learn-to-think"
 
 _COMPARED = 8  # runs at once: as many as the screen has line styles
-
-_DEVICE = click.option(
-    "--device", type=DEVICE, default="auto", metavar="NAME", show_default=True, help="cpu, cuda, cuda:1, mps or auto."
-)
-_TRUST = click.option(
-    "--trust", is_flag=True, help="Run the Python code that the scenario names; remembered until it changes."
-)
-_CHANGES = (
-    click.option(
-        "--model",
-        type=PATH,
-        metavar="NAME_OR_PATH",
-        help="Another model: a Hugging Face name or a local folder. Starts with learning_rate 1e-6, "
-        "max_completion_length 256, num_prompts 4, num_generations 8; --set changes them.",
-    ),
-    click.option("--dtype", metavar="NAME", help="Of the model's weights: float32 or bfloat16."),
-    click.option("--use_peft", is_flag=True, default=None, help="Train LoRA adapters; the model's weights stay."),
-    click.option("--lora_r", type=WholeNumber(1), metavar="N", help="Rank of the adapters.  [default: 16]"),
-    click.option("--lora_alpha", type=WholeNumber(1), metavar="N", help="They count alpha / r times.  [default: 32]"),
-    click.option(
-        "--lora_target_modules",
-        metavar="NAME",
-        multiple=True,
-        help="A layer that gets adapters, as in q_proj, or all-linear; repeatable.",
-    ),
-    click.option(
-        "--task",
-        type=PATH,
-        metavar="FILE.py:FUNCTION",
-        help="Your task: a function that returns its prompts with their rewards; or the name of a bundled task.",
-    ),
-    click.option(
-        "--dataset",
-        type=PATH,
-        metavar="FILE_OR_NAME",
-        help="Your prompts: JSONL, JSON, CSV or Parquet with a 'prompt' column, or a dataset on Hugging Face.",
-    ),
-    click.option("--dataset_config", metavar="NAME", help="Which configuration of a Hugging Face dataset."),
-    click.option(
-        "--dataset_train_split",
-        metavar="SPLIT",
-        help="Which of its splits; train[:1000] is the first 1,000 rows.  [default: train]",
-    ),
-    click.option(
-        "--columns",
-        metavar="prompt=NAME,…",
-        help="The dataset's own names of columns, as in prompt=question,answer=solution.",
-    ),
-    click.option("--system_prompt", metavar="TEXT", help="A system message before each prompt that has none."),
-    click.option(
-        "--chat_template_kwargs",
-        metavar="{NAME: VALUE}",
-        help="For the model's chat template, as in '{enable_thinking: false}'.",
-    ),
-    click.option(
-        "--environment",
-        type=PATH,
-        metavar="FILE.py:FUNCTION",
-        help="What replies to the model's turns, f(example, turns): a text, or None to end the episode.",
-    ),
-    click.option(
-        "--tools",
-        type=PATH,
-        metavar="FILE.py:FUNCTION",
-        multiple=True,
-        help="A function that the model may call in its answers, as in TRL; repeatable.",
-    ),
-    click.option(
-        "--environment_factory",
-        type=PATH,
-        metavar="FILE.py:CLASS",
-        help="A class whose methods the model may call, with reset and get_reward, as in TRL.",
-    ),
-    click.option(
-        "--reward",
-        type=PATH,
-        metavar="FILE.py:FUNCTION",
-        multiple=True,
-        help="Your reward function, or MODULE:FUNCTION of an installed module; repeatable.",
-    ),
-    click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, dpo, …: 'rlplay algorithms' lists them."),
-    click.option(
-        "--surrogate", metavar="FILE.py:FUNCTION", help="Your own surrogate, or the name of one: ppo, cispo, …"
-    ),
-    click.option(
-        "--advantage", metavar="FILE.py:FUNCTION", help="Your own advantage: what each token gets from the rewards."
-    ),
-    click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
-    click.option(
-        "--knobs", metavar="NAME", multiple=True, help="Show only this setting in the knobs panel; repeatable."
-    ),
-    click.option("--seed", type=WholeNumber(0), metavar="N", help="Seed of all random choices."),
-    _DEVICE,
-    click.option("--updates", type=WholeNumber(1), metavar="N", help="Maximum number of training updates."),
-)
-
-
-def _with_changes(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_CHANGES):
-        command = option(command)
-    return command
 
 
 def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
@@ -142,6 +42,15 @@ def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
     return with_changes(load(name or FLAGSHIP), **changes)
 
 
+def _trusted_scenario(name: str | None, changes: dict[str, Any], trusted: bool) -> Scenario:
+    from rlplay.scenario.trust import code_of
+
+    chosen = _scenario(name, changes)
+    follow_named(changes)
+    ask_trust(code_of(chosen), trusted)
+    return chosen
+
+
 def _moment(name: str | None) -> Moment:
     """Where in a lesson a share code leads; the start for any other name."""
     from rlplay.scenario.names import looks_like_code
@@ -153,8 +62,7 @@ def _moment(name: str | None) -> Moment:
 def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[str, Any], trusted: bool) -> Job:
     from rlplay.scenario.job import new_job
 
-    chosen = _scenario(scenario, changes)
-    ask_trust(chosen, changes, trusted)
+    chosen = _trusted_scenario(scenario, changes, trusted)
     return new_job(chosen, out, device)
 
 
@@ -185,8 +93,8 @@ def _open(
 
 @click.command(hidden=True)
 @click.argument("scenario", type=SCENARIO, required=False)
-@_with_changes
-@_TRUST
+@with_options
+@TRUST
 def play(scenario: str | None, device: str, trust: bool, **changes: Any) -> int:
     """Open the playground."""
     return _open(scenario, device, changes, trust)
@@ -194,8 +102,8 @@ def play(scenario: str | None, device: str, trust: bool, **changes: Any) -> int:
 
 @click.command()
 @click.argument("scenario", type=SCENARIO, required=False)
-@_with_changes
-@_TRUST
+@with_options
+@TRUST
 def demo(scenario: str | None, device: str, trust: bool, **changes: Any) -> int:
     """Play a lesson hands-free; any key takes over.
 
@@ -216,9 +124,11 @@ def _resume_job(recorded: Path, device: str, trusted: bool) -> Job:
     from rlplay.plain_yaml import PlainYamlError, plain_yaml
     from rlplay.scenario.lesson import without_lesson
     from rlplay.scenario.schema import Job, Scenario
+    from rlplay.scenario.trust import code_of_run
     from rlplay.trace.runfile import RunReader
 
     with RunReader(recorded) as reader:
+        timeline = reader.timeline()
         # Before the first snapshot, which follows the first update, resuming starts again; what a branch has copied is
         # computed again.
         if reader.last_snapshot() is None and len(reader.updates()) > max(1, reader.branched):
@@ -228,22 +138,12 @@ def _resume_job(recorded: Path, device: str, trusted: bool) -> Job:
         except (PlainYamlError, msgspec.MsgspecError) as error:
             raise click.UsageError(f"{recorded}: its scenario cannot be read: {error}") from error
     scenario = without_lesson(scenario)
-    ask_trust(scenario, {}, trusted, recorded=True)
+    ask_trust(code_of_run(scenario, timeline), trusted, "run")
     return Job(scenario, str(recorded), device, resume=True)
 
 
-def _option_words(changes: dict[str, Any]) -> list[str]:
-    """The options in `changes` as words of a command line."""
-    words = []
-    for name, value in changes.items():
-        for each in value if isinstance(value, tuple) else (value,):
-            if each is not None:
-                words += ["--set" if name == "sets" else f"--{name}", *([] if each is True else [str(each)])]
-    return words
-
-
 def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, Any]) -> None:
-    given = _option_words(changes)[:1]
+    given = option_words(changes)[:1]
     given += ["the scenario"] * (scenario is not None) + ["--out"] * (out is not None)
     if given:
         raise click.UsageError(f"--resume uses the run's own scenario and settings; omit {given[0]}")
@@ -251,8 +151,8 @@ def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, A
 
 @click.command(epilog="Example: rlplay resume last")
 @click.argument("recorded", metavar="RUN", type=RUN)
-@_DEVICE
-@_TRUST
+@DEVICE_OPTION
+@TRUST
 def resume(recorded: Path, device: str, trust: bool) -> int:
     """Continue a recorded run in the playground.
 
@@ -270,8 +170,8 @@ def resume(recorded: Path, device: str, trust: bool) -> int:
 
 @click.command()
 @click.argument("scenario", type=SCENARIO, required=False)
-@_with_changes
-@_TRUST
+@with_options
+@TRUST
 @click.option("--resume", type=RUN, metavar="RUN", help="Continue a recorded run instead.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per update on standard output, then the result.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="RUN", help="Where the run file goes.")
@@ -312,7 +212,7 @@ def run(
             raise click.UsageError(f"the share code leads to step {step} of a lesson on the screen: rlplay {scenario}")
     steps = parse(whole_script(job.scenario))
     if processes > 1 and not in_several():
-        words = ["run", *([scenario] if scenario else []), "--device", device, *_option_words(changes)]
+        words = ["run", *([scenario] if scenario else []), "--device", device, *option_words(changes)]
         words += ["--updates", str(updates)] * (updates is not None) + ["--json"] * as_json + ["--trust"] * trust
         return in_processes([*words, *(["--resume", job.run] if resume else ["--out", job.run])], processes, job.run)
     if in_several():
@@ -329,6 +229,7 @@ def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -
         from rlplay.engine.headless import run as play_headless
         from rlplay.engine.report import JsonLines, Lines
         from rlplay.engine.state import Halt
+        from rlplay.user_code import OwnError
 
     silent = None if is_first() else open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     report = (JsonLines if as_json else Lines)(silent or raw_stream(sys.stdout), silent or raw_stream(sys.stderr))
@@ -339,6 +240,7 @@ def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -
         with looked_after, redirect_stdout(sys.stderr):
             return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
+        again = resume_command(job.run, mended=isinstance(error.__cause__, OwnError))
         raise click.UsageError(f"training stopped: {error}. To continue: {again}") from error
 
 
@@ -372,8 +274,8 @@ def compare(recorded: tuple[Path, ...]) -> int:
 @click.option(
     "--port", type=WholeNumber(0, 65535), default=8000, metavar="N", show_default=True, help="0: any that is free."
 )
-@_with_changes
-@_TRUST
+@with_options
+@TRUST
 def serve(scenario: str | None, port: int, device: str, trust: bool, **changes: Any) -> None:
     """Open the playground in this machine's browsers.
 
@@ -382,12 +284,12 @@ def serve(scenario: str | None, port: int, device: str, trust: bool, **changes: 
     from importlib.util import find_spec
 
     # A bad scenario is reported here, and a stranger's code asked for, not in the browser.
-    ask_trust(_scenario(scenario, changes), changes, trust)
+    _trusted_scenario(scenario, changes, trust)
     if find_spec("textual_serve") is None:
         raise click.UsageError("the browser needs textual-serve, which is not installed: pip install textual-serve")
     from rlplay.cli.serve import serve as serve_playground
 
-    serve_playground([scenario or FLAGSHIP, "--device", device, *_option_words(changes)], port)
+    serve_playground([scenario or FLAGSHIP, "--device", device, *option_words(changes)], port)
 
 
 COMMANDS = (play, demo, run, resume, replay, compare, serve)

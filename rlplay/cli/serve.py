@@ -1,12 +1,15 @@
 """The playground in this machine's browsers, by textual-serve.
 
-Every tab is a separate playground with its own engine; closing the tab ends both. Anyone who reaches the port could
-play, so the port is open on 127.0.0.1 only, and requests from other pages are refused.
+Every tab is a separate playground with its own engine; closing the tab ends both. Whoever plays can run code, so the
+port is open on 127.0.0.1 only, and requests from other pages are refused. So are those without the token in the
+address, because every user of this machine can reach the port.
 """
 
 from __future__ import annotations
 
+import hmac
 import html
+import secrets
 import shlex
 import socket
 import sys
@@ -16,6 +19,7 @@ from aiohttp import web
 from textual_serve.server import Server
 
 HOST = "127.0.0.1"
+_SOCKET = "/ws"
 TABS = 8
 """The most tabs at once: each has an engine, which takes about half a gigabyte of memory."""
 
@@ -44,6 +48,7 @@ class Playground(Server):
         """`port` is already bound; `words` are what comes after `rlplay` on a command line."""
         self.scenario = words[0]
         self._tabs = 0
+        self._token = secrets.token_urlsafe(32)
         command = shlex.join([sys.executable, "-P", "-m", "rlplay", *words])
         super().__init__(command, HOST, port, f"rlplay · {self.scenario}")
         # textual-serve's page would load its font from Google; this page uses a local one.
@@ -52,9 +57,14 @@ class Playground(Server):
             "frame-ancestors 'none'"
         )
 
+    @property
+    def address(self) -> str:
+        """Where the playground is, with the token."""
+        return f"{self.public_url}/?token={self._token}"
+
     async def on_startup(self, app: web.Application) -> None:  # noqa: ARG002 - textual-serve's signature
         """Print the address, in a line."""
-        print(f"{self.scenario}: {self.public_url} · each tab is a separate run · ctrl+c ends all", flush=True)
+        print(f"{self.scenario}: {self.address} · each tab is a separate run · ctrl+c ends all", flush=True)
 
     async def application(self) -> web.Application:
         """The pages and the socket of textual-serve, for pages of this playground only."""
@@ -62,13 +72,17 @@ class Playground(Server):
         @web.middleware
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
             if request.host == f"localhost:{self.port}":
-                raise web.HTTPFound(self.public_url)
+                raise web.HTTPFound(self.public_url + request.path_qs)
             origins = f"http://{request.host}", request.headers.get("Origin", self.public_url)
             if set(origins) != {self.public_url}:
                 raise web.HTTPForbidden(text=f"this playground is at {self.public_url}, for this machine only\n")
+            self._check_token(request)
             response = await self._answered(request, handler)
             if request.path == "/" and isinstance(response, web.Response) and response.text is not None:
-                response.text = response.text.replace("</head>", _HEAD.format(title=html.escape(self.title)), 1)
+                head = _HEAD.format(title=html.escape(self.title))
+                socket = f"ws://{HOST}:{self.port}{_SOCKET}"
+                # The page appends its size, ?width=…, so the token is part of the path.
+                response.text = response.text.replace("</head>", head, 1).replace(socket, f"{socket}/{self._token}", 1)
             if not response.prepared:
                 response.headers["Content-Security-Policy"] = self._policy
                 # A page in the browser's back-forward cache would keep its engine alive.
@@ -76,14 +90,22 @@ class Playground(Server):
             return response
 
         app = await self._make_app()
+        app.router.add_get(f"{_SOCKET}/{{token}}", self.handle_websocket)
         app.middlewares.append(guarded)
         return app
 
+    def _check_token(self, request: web.Request) -> None:
+        """Refuse a request for the page or the socket that does not have the token of this start."""
+        if request.path == "/" or request.path.startswith(_SOCKET):
+            given = request.query.get("token", "") if request.path == "/" else request.match_info.get("token", "")
+            if not hmac.compare_digest(given.encode(), self._token.encode()):
+                raise web.HTTPForbidden(text="open the whole address that 'rlplay serve' has printed, token included\n")
+
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The answer to a request of this playground's pages; the socket of a tab is answered as long as it is open."""
-        if request.path in ("/", "/ws") and self._tabs >= TABS:
+        tab = request.path.startswith(_SOCKET)
+        if (tab or request.path == "/") and self._tabs >= TABS:
             raise web.HTTPServiceUnavailable(text=f"{TABS} tabs are open, as many as can be; close one and try again\n")
-        tab = request.path == "/ws"
         self._tabs += tab
         try:
             return await handler(request)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from rlplay.processes import LOST, STORE, end_with_parent, is_first, launch
+from rlplay.processes import GRACE, LOST, STORE, is_first, launch
+from rlplay.supervisor import end_with_parent
 
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job
@@ -33,7 +35,7 @@ def as_one_of_several(job: Job, play: Callable[[Job], int]) -> int:
     from rlplay.engine import ranks
 
     if STORE in os.environ:
-        end_with_parent()
+        end_with_parent(GRACE, signal.SIGINT)  # as by ctrl+c, so that all is saved
     try:
         ranks.join(os.environ, cpu=job.device == "cpu")
         # A new run's name has its time in it, so the first one's holds.

@@ -3,40 +3,73 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import click
 
 from rlplay.cli.splash import lift
 
-if TYPE_CHECKING:
-    from rlplay.scenario.schema import Scenario
+TRUST = click.option(
+    "--trust", is_flag=True, help="Run the Python code that is named there; remembered until it changes."
+)
 
 
-def ask_trust(scenario: Scenario, changes: dict[str, Any], trusted: bool, recorded: bool = False) -> None:
-    """Ask for code that the user has not named on this command line or trusted before; remember the answer.
+def ask_trust(code: Sequence[str], trusted: bool, named_by: str = "scenario") -> None:
+    """Ask for the files and modules `code` unless the user has named them or agreed to them; remember the answer.
 
     Raises click.UsageError, one line, if the user says no, or if there is no terminal to ask in.
     """
-    from rlplay.scenario.trust import code_in, code_of, described, trust, untrusted
     from rlplay.trace.text import visible
+    from rlplay.trusted import agree, contents, described, strange
 
-    if not (code := code_of(scenario)):
+    if not code:
         return
-    given = [value for each in changes.values() for value in (each if isinstance(each, tuple) else (each,))]
-    words = [word for word in given if isinstance(word, str)]
-    sets = {name.strip(): value.strip() for name, _, value in (word.partition("=") for word in words)}
-    spoken = [word for word in (*words, *sets.values()) if ":" in word]
-    spoken += code_in({"algorithm": changes.get("algorithm") or sets.get("algorithm")})
-    strange = untrusted(code, spoken, changed=recorded)
-    if strange and not trusted:
-        places = ", ".join(visible(described(place)) for place in strange)
-        what = "run" if recorded else "scenario"
+    seen = contents(code)  # before the question: what is agreed to is what could be read by then
+    if (asked := strange(code)) and not trusted:
+        places = ", ".join(visible(described(place)) for place in asked)
         if not (sys.stdin.isatty() and sys.stdout.isatty()) or not _confirmed(
-            f"This {what} runs the code of {places}. Trust it?"
+            f"This {named_by} runs the code of {places}. Trust it?"
         ):
             raise click.UsageError(f"it would run the code of {places}; read that first, then add --trust")
-    trust(code)
+    agree(seen)
+
+
+def follow_named(changes: Mapping[str, Any]) -> None:
+    """Let the files and modules run that the user has named among the options of this command line."""
+    from rlplay.algorithms.own import functions_in
+    from rlplay.trusted import follow, place
+
+    words = [word for name in _NAMING for word in (changes.get(name) or ())]
+    words += [word for name in _NAMING_ONE if (word := changes.get(name))]
+    sets = [word.partition("=") for word in changes.get("sets", ())]
+    words += functions_in({name.strip(): value.strip() for name, _, value in sets})
+    follow(place(word) for word in words if ":" in word)
+
+
+_NAMING = "reward", "tools"
+_NAMING_ONE = "task", "environment", "environment_factory", "surrogate", "advantage"
+"""The options that take the user's code, one entry or several."""
+
+
+@click.command(epilog="Example: rlplay trust score.py")
+@click.argument(
+    "files", metavar="FILE…", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True
+)
+def trust(files: tuple[Path, ...]) -> None:
+    """Let Python files run as they are now.
+
+    What they import beside them runs, too. rlplay remembers their content.
+    A run that waits for such a file goes on; a later version of it is asked for again.
+    """
+    from rlplay.trace.text import visible
+    from rlplay.trusted import agree, contents, described, place
+
+    places = [place(str(file)) for file in files]
+    agree(contents(places))
+    for each in places:
+        click.echo(f"trusted as it is now: {visible(described(each))}")
 
 
 def _confirmed(question: str) -> bool:

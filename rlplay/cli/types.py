@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
+from rlplay.trace.text import quote
+
 if TYPE_CHECKING:
     _Word = click.ParamType[str]
     _Found = click.ParamType[Path]
@@ -17,8 +19,8 @@ else:
     _Word = _Found = _Count = click.ParamType  # not generic at run time before click 8.4
 
 
-_DIGITS, _SHOWN = 18, 40
-"""The most digits of a number, which keep it within 64 bits, and the most characters that a message quotes."""
+_DIGITS = 18
+"""The most digits of a number, which keep it within 64 bits."""
 
 
 class _Listed(_Word):
@@ -111,7 +113,7 @@ class DeviceName(_Listed):
         """Refuse names that no machine has, such as tpu."""
         kind, colon, number = value.partition(":")
         if kind not in self.known or (colon and not (kind in self.several and number.isascii() and number.isdecimal())):
-            words = f"unknown device {value!r}; it is one of {', '.join(self.known)}, or numbered, as in cuda:1"
+            words = f"unknown device {quote(value)}; it is one of {', '.join(self.known)}, or numbered, as in cuda:1"
             self.fail(words, param, ctx)
         return value
 
@@ -135,8 +137,7 @@ class WholeNumber(_Count):
         number = int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None
         if number is None or number < self._low or (self._high is not None and number > self._high):
             span = f"{self._low} or more" if self._high is None else f"from {self._low} to {self._high}"
-            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-            self.fail(f"it takes a whole number, {span}; got {shown!r}", param, ctx)
+            self.fail(f"it takes a whole number, {span}; got {quote(text)}", param, ctx)
         return number
 
 

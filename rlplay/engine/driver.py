@@ -54,7 +54,6 @@ from rlplay.trace.parts import EVALUATE, OTHER, PARTS
 from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyProbed, AnyQuestion, Imagined, Judge, Judged, Recall, WhatIf
 from rlplay.trace.records import (
     AnyRecord,
-    Changed,
     Choice,
     Evaluated,
     Finished,
@@ -68,11 +67,11 @@ from rlplay.trace.records import (
 )
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.settings import Point, Timeline, next_point
+from rlplay.trusted import UntrustedError
 from rlplay.user_code import OwnError
 
 _LOOK_EVERY = 0.1
 """Seconds between looks at completions that are being sampled, unless stepping by token."""
-
 _LOOK_SHARE = 10
 """A look that is costly waits until this many times its cost has passed, so that looking stays a small part."""
 
@@ -101,8 +100,8 @@ class Driver:
                 started, self._timeline = reader.started, reader.timeline()
                 self._state.choices = {(label.update, label.pair): label.choice for label in reader.labels()}
                 reached, branched = max(reader.updates(), default=0), reader.branched
-            for change in self._timeline.changes:
-                allow_running({change.name: change.value} if isinstance(change, Changed) else change.settings)
+            for settings in self._timeline.ever():
+                allow_running(settings)
         else:
             reached = branched = 0
             self._timeline = Timeline(started.settings)
@@ -140,7 +139,8 @@ class Driver:
                         continue
                     self._go_to(self._done)
                     if isinstance(error, OwnError):
-                        raise Halt(f"{error}; mend it, then go on") from error
+                        first = "" if isinstance(error.__cause__, UntrustedError) else "mend it, "
+                        raise Halt(f"{error}; {first}then go on") from error
                     raise
                 self._tell(moment, closely=until == "token")
                 if self._ends(moment, until):
@@ -252,7 +252,8 @@ class Driver:
 
     def status(self) -> RunStatus:
         """Where the run is."""
-        return RunStatus(self._done, self._point[1], self._latest, self._done >= self._plan.max_updates)
+        finished = self._done >= self._plan.max_updates
+        return RunStatus(self._done, self._point[1], self._latest, finished, self._store.latest)
 
     def close(self) -> None:
         """Keep the state if it is not kept yet, and close the run file. Raises RunFileError if that is full."""

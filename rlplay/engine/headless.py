@@ -225,10 +225,10 @@ def run(
     return HOLDS if passed else FAILS
 
 
-def resume_command(run: str) -> str:
-    """What continues a recorded run, in as many processes."""
+def resume_command(run: str, mended: bool = False) -> str:
+    """What continues a recorded run, in as many processes; `mended`: with the user's code as it will be then."""
     several = ["--processes", os.environ["WORLD_SIZE"]] if in_several() else []
-    return shlex.join(["rlplay", "run", "--resume", run, *several])
+    return shlex.join(["rlplay", "run", "--resume", run, *several, *["--trust"] * mended])
 
 
 def _findings(run: Path) -> list[Finding]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rlplay.tasks.rows import check_recordable
 from rlplay.trace.metrics import describe
+from rlplay.trace.text import quote
 
 
 class Logged:
@@ -28,23 +29,23 @@ class Logged:
         plain = [value.item() if _scalar(value) else value for value in values]
         if len(plain) != self._count:
             raise ValueError(
-                f"log_extra {column!r} has {len(plain)} values; give one for each of {self._count} answers"
+                f"log_extra {quote(column)} has {len(plain)} values; give one for each of {self._count} answers"
             )
         for value in [column, *plain]:
             try:
                 check_recordable("a value", value)
             except ValueError as error:
-                raise ValueError(f"log_extra {column!r} {error}") from None
+                raise ValueError(f"log_extra {quote(column)} {error}") from None
         self.extra[column] = plain
 
     def log_metric(self, name: str, value: float) -> None:
         """Take a number. Raises ValueError if it is none, or if the training itself has a metric of that name."""
         if describe(name) is not None or describe(f"eval_{name}") is not None:
-            raise ValueError(f"log_metric {name!r}: the training has a metric of this name; choose another")
+            raise ValueError(f"log_metric {quote(name)}: the training has a metric of this name; choose another")
         try:
             number = float(value)
         except (TypeError, ValueError):
-            raise ValueError(f"log_metric {name!r} takes a number; got {value!r}") from None
+            raise ValueError(f"log_metric {quote(name)} takes a number; got {quote(value)}") from None
         self._metrics.setdefault(str(name), []).append(number)
 
     def means(self) -> dict[str, float]:

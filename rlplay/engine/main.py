@@ -38,8 +38,10 @@ from rlplay.link.messages import (
     Set,
     Status,
     Stop,
+    Trust,
 )
-from rlplay.link.server import ScreenLink
+from rlplay.link.server import PATIENCE, ScreenLink
+from rlplay.supervisor import end_with_parent
 from rlplay.trace.questions import AnyQuestion, Peek, refusal
 from rlplay.trace.records import AnyRecord
 from rlplay.trace.runfile import RunFileError
@@ -89,8 +91,8 @@ class Session:
                         self._link.send(LogLine("warning", "a second job was refused: this engine has one already"))
                     case Pause():
                         self._rest = None
-                    case EndProbe():
-                        pass
+                    case EndProbe() | Trust():
+                        pass  # the link has heeded what the user trusts
                     case _:
                         self._answer(command)
             except RunFileError as error:
@@ -177,9 +179,15 @@ class Session:
     def _report(self, running: bool) -> None:
         run, waits = self._driver.status(), not running and self._rest is not None
         status = Status(
-            running, run.update, run.phase, asdict(run.settings), list(range(run.update + 1)), run.finished,
-            self._driver.asks(), waits,
-        )  # fmt: skip
+            running,
+            run.update,
+            run.phase,
+            asdict(run.settings),
+            run.finished,
+            self._driver.asks(),
+            waits,
+            kept=run.kept,
+        )
         if status != self._reported:
             self._link.send(status)
             self._reported = status
@@ -221,6 +229,7 @@ def main(imports: Callable[[Callable[[str, float], None]], Any] = import_driver)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    end_with_parent(PATIENCE)
     with contextlib.suppress(OSError, AttributeError):
         os.nice(5)  # the screen answers first where processor time is short
         # With autogroup, Linux divides time among sessions before it applies nice values, and this is one.

@@ -21,6 +21,7 @@ from rlplay.engine.state import Halt, State
 from rlplay.tasks.own_rewards import accepted
 from rlplay.tasks.task import Completion, Example, Message, RewardFunction, Steps, total
 from rlplay.trace.numbers import compact
+from rlplay.trace.text import quote
 from rlplay.user_code import OwnError, contained
 
 Answer = float | Steps
@@ -107,7 +108,7 @@ def _trainer_state(state: State) -> TrainerState:
 
 def _failed(name: str, error: BaseException) -> Halt:
     what = str(error) if isinstance(error, OwnError) else f"{type(error).__name__}: {error}"
-    return Halt(f"reward function {name!r} failed: {what}; mend it, then go on")
+    return Halt(f"reward function {quote(name)} failed: {what}; mend it, then go on")
 
 
 @cache
@@ -143,24 +144,24 @@ def _checked(name: str, answers: Any, texts: list[str]) -> list[Answer]:
         found = type(answers).__name__
         if hasattr(answers, "__len__"):
             found = "1 score" if len(answers) == 1 else f"{len(answers)} scores"
-        raise Halt(f"reward function {name!r} gave {found}; it must give a list of {len(texts)} numbers")
+        raise Halt(f"reward function {quote(name)} gave {found}; it must give a list of {len(texts)} numbers")
     try:
         read = [_read(answer) for answer in answers]
     except (TypeError, ValueError):
         raise Halt(
-            f"reward function {name!r} gave something that is not a number, None or a list of (end, score) pairs"
+            f"reward function {quote(name)} gave something that is not a number, None or a list of (end, score) pairs"
         ) from None
     except OverflowError:
-        raise Halt(f"reward function {name!r} gave a number too large to compute with; {_SMALLER}") from None
+        raise Halt(f"reward function {quote(name)} gave a number too large to compute with; {_SMALLER}") from None
     for i, (answer, value) in enumerate(zip(answers, read, strict=True)):
         if answer is None:
             continue
         scores = [score for _, score in value] if isinstance(value, list) else [value]
-        where = f"for completion {i}, {texts[i][:60]!r}"
+        where = f"for completion {i}, {quote(texts[i])}"
         if not all(map(math.isfinite, scores)):
-            raise Halt(f"reward function {name!r} gave {value} {where}; mend it, then go on")
+            raise Halt(f"reward function {quote(name)} gave {value} {where}; mend it, then go on")
         if (largest := max(map(abs, [*scores, total(value)]), default=0.0)) > LARGEST:
-            raise Halt(f"reward function {name!r} gave {compact(largest)} {where}, {TOO_LARGE}; {_SMALLER}")
+            raise Halt(f"reward function {quote(name)} gave {compact(largest)} {where}, {TOO_LARGE}; {_SMALLER}")
     return read
 
 

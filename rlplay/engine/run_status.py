@@ -16,3 +16,4 @@ class RunStatus:
     phase: Phase
     settings: Settings  # with every change, those that wait for their phase included
     finished: bool  # max_updates reached
+    kept: int = 0  # the last update whose state is on disk

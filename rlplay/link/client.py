@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from rlplay import trusted
 from rlplay.link import framing
 from rlplay.link.lines import lines
-from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, Begin, Failed, LogLine, Status, Stop
+from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, Begin, Failed, LogLine, Status, Stop, Trust
 from rlplay.scenario.schema import Job
 
 ENGINE = (sys.executable, "-P", "-m", "rlplay.engine.main")
@@ -40,8 +41,10 @@ class EngineProcess:
         self._commands: asyncio.Queue[bytes] = asyncio.Queue()
         self._connected: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]] | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._alive: int | None = None  # an end of a pipe: once it is closed, also by a crash, the engine is ended
         self._tasks: list[asyncio.Task[None]] = []
         self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
+        self._granted: trusted.Grants | None = None
         self._explained = False
         self._ready = False
         self._closing = False
@@ -59,11 +62,12 @@ class EngineProcess:
             "PYTHONUNBUFFERED": "1",
             "PYTHONFAULTHANDLER": "1",
         }
+        theirs, self._alive = os.pipe()
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *self._argv,
                 env=environment,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=theirs,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,  # the screen handles ctrl+c, not the engine
@@ -73,6 +77,8 @@ class EngineProcess:
             await self._fail(f"The engine cannot be started: {self._argv[0]}: {error}; check the Python installation")
             await self._events.put(None)
             return
+        finally:
+            os.close(theirs)
         self._start_task(self._supervise(self._process, server))
 
     async def events(self) -> AsyncIterator[AnyEvent]:
@@ -82,6 +88,9 @@ class EngineProcess:
 
     async def send(self, command: AnyCommand) -> None:
         """Send a command, also before the engine has connected; after its end this does nothing."""
+        if (known := trusted.grants()) != self._granted:
+            self._granted = known
+            self._commands.put_nowait(framing.pack(COMMANDS.encode(Trust(known))))
         self._commands.put_nowait(framing.pack(COMMANDS.encode(command)))
 
     @property
@@ -114,6 +123,9 @@ class EngineProcess:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._alive is not None:
+            os.close(self._alive)
+            self._alive = None
         while not self._events.empty():
             self._events.get_nowait()
         self._events.put_nowait(None)

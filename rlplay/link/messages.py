@@ -11,6 +11,7 @@ from rlplay.scenario.script import Until
 from rlplay.trace.codec import Codec
 from rlplay.trace.questions import AnyAnswer, AnyQuestion
 from rlplay.trace.records import AnyRecord, Choice
+from rlplay.trusted import Grants
 
 
 class Command(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
@@ -21,6 +22,12 @@ class Begin(Command, frozen=True):
     """The first command: what to run."""
 
     job: Job
+
+
+class Trust(Command, frozen=True):
+    """What the user lets run: sent before the job, and again before whatever comes after the user has named more."""
+
+    grants: Grants
 
 
 class Advance(Command, frozen=True):
@@ -104,11 +111,12 @@ class Status(Event, frozen=True):
     update: int  # updates finished
     phase: Literal["sample", "score", "credit", "update", "after"]
     settings: dict[str, Any]
-    rewindable: list[int]  # updates that a Rewind reaches, cheaply or by replaying from the nearest snapshot
     finished: bool = False  # max_updates reached
     asks: list[int] = []  # pairs of the update under way that wait for a `Prefer`; without them it does not go on
     waits: bool = False  # an `Advance` was cut short by them; with the last one it goes on by itself
     abilities: Abilities | None = None  # of another program's trainer; None: rlplay's own engine
+    kept: int = 0  # the last update whose state is on disk, from where the run can be resumed
+    recorded: int | None = None  # the last update of a recording that is replayed; None: a run that is live
 
 
 class LogLine(Event, frozen=True):
@@ -125,7 +133,7 @@ class Failed(Event, frozen=True):
     detail: str = ""
 
 
-AnyCommand = Begin | Advance | Pause | Set | Rewind | Prefer | RecordView | EndProbe | Stop | AnyQuestion
+AnyCommand = Trust | Begin | Advance | Pause | Set | Rewind | Prefer | RecordView | EndProbe | Stop | AnyQuestion
 AnyEvent = Loading | Recorded | Status | LogLine | Failed | AnyAnswer
 
 COMMANDS: Codec[AnyCommand] = Codec(AnyCommand)

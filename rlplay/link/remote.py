@@ -12,6 +12,7 @@ import msgspec
 
 from rlplay.link import framing
 
+HOST = "127.0.0.1"
 _FILE = "remote.json"
 _TOKEN_BYTES = 256
 _PATIENCE = 10.0
@@ -31,8 +32,8 @@ class NoDoorError(ValueError):
 
 def listen(folder: Path) -> tuple[socket.socket, Door]:
     """Listen on this machine only, and write where into the recording's `folder`, readable by this user alone."""
-    sock = socket.create_server(("127.0.0.1", 0))
-    door = Door("127.0.0.1", sock.getsockname()[1], secrets.token_hex(32))
+    sock = socket.create_server((HOST, 0))
+    door = Door(HOST, sock.getsockname()[1], secrets.token_hex(32))
     path = folder / _FILE
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -60,7 +61,9 @@ def find(folder: Path, port: int | None = None) -> Door:
         ) from None
     except (OSError, msgspec.MsgspecError) as error:
         raise NoDoorError(f"{path} cannot be read ({error}); copy it again from the trainer's machine") from None
-    return door if port is None else msgspec.structs.replace(door, host="127.0.0.1", port=port)
+    # A recording may come from a stranger, so what it says of a host is ignored: the trainer, or the end of a tunnel to
+    # it, is on this machine.
+    return msgspec.structs.replace(door, host=HOST, port=door.port if port is None else port)
 
 
 def enters(sock: socket.socket, door: Door) -> bool:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import socket
 import threading
-import time
 from collections.abc import Mapping
 
 import msgspec
 
+from rlplay import trusted
 from rlplay.link import framing
-from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, LogLine
+from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, LogLine, Trust
 
 PATIENCE = 1.5
 """Seconds within which the engine must end by itself once the screen is gone."""
-
-ORPHANED = 75
-"""Exit status of an engine that outlived its screen and was busy for longer than PATIENCE."""
 
 
 class ScreenLink:
@@ -74,14 +70,15 @@ class ScreenLink:
                 data = framing.receive(self._socket)
                 if data is None:
                     break
-                self.commands.put(COMMANDS.decode(data))
+                command = COMMANDS.decode(data)
+                if isinstance(command, Trust):
+                    trusted.take(command.grants)
+                else:
+                    self.commands.put(command)
             except framing.FrameError:
                 break
             except msgspec.MsgspecError as error:
                 self.send(LogLine("error", f"the engine did not understand a command: {error}"))
-        if self._closing:
-            return
-        self.gone.set()
-        self.commands.put(None)
-        time.sleep(PATIENCE)
-        os._exit(ORPHANED)
+        if not self._closing:
+            self.gone.set()
+            self.commands.put(None)

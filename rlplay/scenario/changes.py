@@ -17,6 +17,7 @@ from rlplay.scenario.named_files import ScenarioError, from_folder, typed_mappin
 from rlplay.scenario.other_prompts import other_prompts
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_settings
+from rlplay.trace.text import quote
 
 OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
 """For another model: TRL's learning rate, room for a real answer, and few enough completions for the memory."""
@@ -125,7 +126,7 @@ def _changed(
 def _setting(entry: str) -> tuple[str, str]:
     name, equals, value = entry.partition("=")
     if not equals or not name.strip():
-        raise ScenarioError(f"--set takes name=value, as in beta=0.1; got {entry!r}")
+        raise ScenarioError(f"--set takes name=value, as in beta=0.1; got {quote(entry)}")
     return name.strip().replace("-", "_"), value.strip()
 
 
@@ -136,7 +137,7 @@ def _check(changed: Scenario, given: dict[str, Any]) -> None:
     try:
         msgspec.json.encode(changed)
     except UnicodeEncodeError as error:
-        raise ScenarioError(f"{error.object!r} is not UTF-8, the encoding of run files; rename it") from None
+        raise ScenarioError(f"{quote(error.object)} is not UTF-8, the encoding of run files; rename it") from None
     if problem := bad_settings(changed.settings):
         raise ScenarioError(problem)
     if "dataset" in given and not ("reward" in given or changed.environment_factory) and _maximises(changed):

@@ -9,7 +9,7 @@ from rlplay.algorithms.own import allow_all
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.stage_settings import stage_settings
 from rlplay.scenario.world import world_of
-from rlplay.trace.text import whole
+from rlplay.trace.text import quote, whole
 from rlplay.worlds.values import no_values
 
 
@@ -20,7 +20,7 @@ def new_job(scenario: Scenario, out: Path | None, device: str) -> Job:
     the settings do not fit the scenario's world.
     """
     if out is not None and not whole(str(out)):
-        raise ValueError(f"{str(out)!r} is not UTF-8, the encoding of run files; choose another name")
+        raise ValueError(f"{quote(str(out))} is not UTF-8, the encoding of run files; choose another name")
     if out is not None and out.exists():
         raise ValueError(f"{out} exists already; name a new file")
     for settings in stage_settings(scenario):

@@ -23,6 +23,7 @@ from rlplay.scenario.script_settings import script_settings, stage_problems
 from rlplay.scenario.world import check_claims, with_world_defaults
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
+from rlplay.trace.text import brief_path, quote
 from rlplay.user_code import names_function
 from rlplay.worlds.world import WorldError, read_world
 
@@ -49,11 +50,11 @@ def load(name_or_path: str | Path) -> Scenario:
     name = str(name_or_path)
     if not looks_like_path(name):
         if name not in bundled():
-            raise ScenarioError(f"there is no scenario {name!r}{did_you_mean(name, bundled())}")
+            raise ScenarioError(f"there is no scenario {quote(name)}{did_you_mean(name, bundled())}")
         return msgspec.structs.replace(read(folder() / f"{name}.yaml"), origin=name)
     path = Path(name).expanduser()
     if not path.is_file():
-        raise ScenarioError(f"{name}: no such file; 'rlplay list' names the bundled scenarios")
+        raise ScenarioError(f"{brief_path(name)}: no such file; 'rlplay list' names the bundled scenarios")
     scenario = msgspec.structs.replace(read(path), origin=str(path.absolute()))
     try:
         return from_folder(scenario, path.parent)
@@ -108,7 +109,7 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
     for key, value in node.value:
         name, line = str(key.value), key.start_mark.line + 1
         if name not in known:
-            yield line, f"unknown key {name!r}{did_you_mean(name, known)}"
+            yield line, f"unknown key {quote(name)}{did_you_mean(name, known)}"
         else:
             yield from _PROBLEMS.get(name, _bad_value)(name, line, value, content)
     yield from ((1, f"a scenario needs a {name}") for name in ("title", "question") if name not in content)
@@ -177,18 +178,18 @@ def _resolved(content: dict[str, Any]) -> Settings | None:
 def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
     value = content[name]
     if name == "task" and not (isinstance(value, str) and names_function(value)) and value not in task_names():
-        yield line, f"unknown task {value!r}{did_you_mean(str(value), task_names())}"
+        yield line, f"unknown task {quote(value)}{did_you_mean(str(value), task_names())}"
     elif name == "max_updates" and "stages" in content:
         yield line, "max_updates is the sum of the stages' updates: leave it out"
     elif name in _TEXTS and not (isinstance(value, str) and (value.strip() or name in _MAY_BE_EMPTY)):
-        yield line, f"{name} takes text; got {value!r}"
+        yield line, f"{name} takes text; got {quote(value)}"
     elif name in _LISTS and not (isinstance(value, list) and value and all(isinstance(each, str) for each in value)):
-        yield line, f"{name} takes a list of texts; got {value!r}"
+        yield line, f"{name} takes a list of texts; got {quote(value)}"
     elif name in ("columns", "chat_template_kwargs"):
         yield from ((line, problem) for problem in mapping_problems(name, value))
     elif name in LEAST and not (type(value) is int and LEAST[name] <= value <= MOST[name]):
         at_most = f" or more, {MOST[name]} at most" if type(value) is int and value > 0 else " or more"
-        yield line, f"{name} takes a whole number, {LEAST[name]}{at_most}; got {value!r}"
+        yield line, f"{name} takes a whole number, {LEAST[name]}{at_most}; got {quote(value)}"
 
 
 def _world_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:

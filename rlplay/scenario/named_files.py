@@ -16,7 +16,9 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_scenarios
 from rlplay.scenario.world import POLICIES, model_problem
 from rlplay.tasks.hub_dataset import looks_like_dataset
-from rlplay.user_code import is_module, names_function
+from rlplay.trace.text import brief_path, quote
+from rlplay.trusted import is_module
+from rlplay.user_code import names_function
 
 DTYPES = "float32", "bfloat16"
 """Of a model's weights; the default first."""
@@ -39,7 +41,7 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
         place, colon, function = entry.rpartition(":")
         if not (place.endswith(".py") or is_module(place)) or not function.isidentifier():
             forms = "MODULE:FUNCTION or FILE.py:FUNCTION, e.g. score.py:short"
-            raise ScenarioError(f"{kind} takes the form {forms}; got {entry!r}")
+            raise ScenarioError(f"{kind} takes the form {forms}; got {quote(entry)}")
         return entry if is_module(place) else f"{beside(place)}{colon}{function}"
 
     rewards = [found("a reward", entry) for entry in scenario.reward]
@@ -66,7 +68,7 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
 def weights_problem(scenario: Scenario) -> str | None:
     """Why the model's weights cannot be as the scenario asks."""
     if scenario.dtype not in DTYPES:
-        return f"dtype is one of {', '.join(DTYPES)}; got {scenario.dtype!r}"
+        return f"dtype is one of {', '.join(DTYPES)}; got {quote(scenario.dtype)}"
     if scenario.world is not None and (scenario.use_peft or scenario.dtype != DTYPES[0]):
         return f"{scenario.name} is about a world: its policy takes no dtype and no use_peft"
     if scenario.lora_target_modules and not scenario.use_peft:
@@ -93,9 +95,11 @@ def mapping_problems(name: str, value: Any) -> Iterator[str]:
     words = [each for pair in value.items() for each in pair] if isinstance(value, dict) else []
     if name == "columns":
         if not words or not all(isinstance(each, str) and each for each in words):
-            yield f"columns takes names with the dataset's own, as in prompt=question,answer=solution; got {value!r}"
+            yield (
+                f"columns takes names with the dataset's own, as in prompt=question,answer=solution; got {quote(value)}"
+            )
     elif not isinstance(value, dict) or not all(isinstance(each, str) for each in value):
-        yield f"chat_template_kwargs takes names with values, as in {{enable_thinking: false}}; got {value!r}"
+        yield f"chat_template_kwargs takes names with values, as in {{enable_thinking: false}}; got {quote(value)}"
     elif taken := [each for each in value if each in _OWN_KWARGS]:
         yield f"chat_template_kwargs cannot set {taken[0]}, which rlplay sets itself; leave it out"
 
@@ -152,7 +156,7 @@ def _dataset_present(scenario: Scenario) -> None:
             raise ScenarioError(f"dataset_config and dataset_train_split belong to a Hugging Face dataset; {found}")
         return
     if not (Path(name).is_dir() or looks_like_dataset(name)):
-        raise ScenarioError(f"dataset {name}: no such file")
+        raise ScenarioError(f"dataset {brief_path(str(name))}: no such file")
     if not _installed("datasets"):
         missing = "" if Path(name).is_dir() else "there is no such file; "
         raise ScenarioError(f"dataset {name}: {missing}to read a dataset from Hugging Face, pip install datasets")

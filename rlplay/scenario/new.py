@@ -16,7 +16,7 @@ from rlplay.scenario.record_to_script import script_from
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario, Stage
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.text import visible
+from rlplay.trace.text import brief_path, quote, visible
 
 _EXAMPLE = """\
 # Play it: rlplay {path}      Check what it claims: rlplay run {path}
@@ -147,18 +147,20 @@ def from_run(run: Path, path: Path) -> str:
 def write(path: Path, text: str) -> None:
     """Write a new scenario file. Raises ValueError, one line, if it cannot be written."""
     if path.stem.startswith(".") or not re.search(r"\w", path.stem):
-        raise ValueError(f"a scenario needs a name of letters or digits, e.g. my-first; got {path.stem!r}")
+        raise ValueError(f"a scenario needs a name of letters or digits, e.g. my-first; got {quote(path.stem)}")
     if path.stem in bundled():
-        raise ValueError(f"{path.stem!r} is a bundled scenario; take another name")
+        raise ValueError(f"{quote(path.stem)} is a bundled scenario; take another name")
     if not path.parent.is_dir():
-        raise ValueError(f"there is no folder {str(path.parent)!r}; create it, or give only a name, e.g. {path.stem}")
+        raise ValueError(
+            f"there is no folder {quote(str(path.parent))}; create it, or give only a name, e.g. {path.stem}"
+        )
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise ValueError(f"{path} exists already; take another name, or remove it") from None
+        raise ValueError(f"{brief_path(str(path))} exists already; take another name, or remove it") from None
     except OSError as error:
-        raise ValueError(f"{path} cannot be written: {error.strerror}") from None
+        raise ValueError(f"{brief_path(str(path))} cannot be written: {error.strerror}") from None
 
 
 def _title(path: Path) -> str:

@@ -9,6 +9,7 @@ from rlplay.scenario.named_files import ScenarioError
 from rlplay.scenario.schema import Scenario
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
+from rlplay.trace.text import quote
 from rlplay.user_code import names_function
 
 
@@ -32,7 +33,7 @@ def other_prompts(scenario: Scenario, task: str | None, dataset: str | None) -> 
     shared |= {"shows": [], "dataset_config": None, "dataset_train_split": None, "columns": {}}
     if task is not None:
         if not names_function(task) and task not in task_names():
-            raise ScenarioError(f"unknown task {task!r}{did_you_mean(task, task_names())}")
+            raise ScenarioError(f"unknown task {quote(task)}{did_you_mean(task, task_names())}")
         title = {"name": "own-task", "title": "Your own task", "question": f"What does {Path(task).name} teach?"}
         return shared | title | {"reward": []}
     return shared | {

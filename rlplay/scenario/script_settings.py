@@ -15,6 +15,7 @@ from rlplay.scenario.named_files import mapping_problems
 from rlplay.scenario.schema import Scenario, Stage
 from rlplay.scenario.script import Change, Exercise, Rewind, Step, Train, You, parse
 from rlplay.spelling import did_you_mean
+from rlplay.trace.text import quote
 
 _OF_DATASET = ("dataset_config", "dataset_train_split", "columns")
 
@@ -114,12 +115,12 @@ def _data_problems(stage: dict[str, Any]) -> Iterator[str]:
         if name == "columns":
             yield from mapping_problems(name, value) if name in stage else ()
         elif not isinstance(value, str) or not value.strip():
-            yield f"{name} takes text; got {value!r}"
+            yield f"{name} takes text; got {quote(value)}"
         if name in stage and "dataset" not in stage:
             yield f"{name} belongs to a dataset of the stage, which has none"
     reward = stage.get("reward", ["-"])
     if not (isinstance(reward, list) and reward and all(isinstance(entry, str) for entry in reward)):
-        yield f"reward takes a list of texts; got {reward!r}"
+        yield f"reward takes a list of texts; got {quote(reward)}"
 
 
 def _fault(stage: Any, earlier: list[Any], settings: Settings | None) -> str:
@@ -127,11 +128,11 @@ def _fault(stage: Any, earlier: list[Any], settings: Settings | None) -> str:
         return "expected a mapping with name, updates and settings"
     name, updates, own = stage.get("name"), stage.get("updates"), stage.get("settings", {})
     known = Stage.__struct_fields__
-    problems = [f"unknown key {str(key)!r}{did_you_mean(str(key), known)}" for key in stage if key not in known]
+    problems = [f"unknown key {quote(str(key))}{did_you_mean(str(key), known)}" for key in stage if key not in known]
     if not isinstance(name, str) or not name.strip() or name in earlier:
-        problems.append(f"it needs a name that no other stage has; got {name!r}")
+        problems.append(f"it needs a name that no other stage has; got {quote(name)}")
     if type(updates) is not int or updates < 1:
-        problems.append(f"updates takes a whole number, 1 or more; got {updates!r}")
+        problems.append(f"updates takes a whole number, 1 or more; got {quote(updates)}")
     if not isinstance(own, dict):
         problems.append("settings is a mapping, as in {beta: 0.1}")
     elif settings is not None:

@@ -25,6 +25,7 @@ from rlplay.scenario.loader import load
 from rlplay.scenario.names import bundled
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script_settings import settings_at
+from rlplay.trace.text import quote
 
 FORMAT = 1
 PREFIX = f"rlp{FORMAT}-"
@@ -82,7 +83,9 @@ class Shared(msgspec.Struct, frozen=True, array_like=True):
     def scenario_with(self, given: dict[str, Any] | None = None) -> Scenario:
         """The scenario to play, with the changes `given` on top. Raises ShareError or ScenarioError, one line."""
         if self.scenario not in bundled():
-            raise ShareError(f"the share code is for the scenario {self.scenario!r}, which this rlplay does not have")
+            raise ShareError(
+                f"the share code is for the scenario {quote(self.scenario)}, which this rlplay does not have"
+            )
         carried = (*self.settings.items(), *self.changed.items())
         if strange := [name for name, _ in carried if name not in KNOBS]:
             raise ShareError(f"the share code does not fit this version of rlplay: {unknown(strange[0])}")
@@ -97,7 +100,9 @@ class Shared(msgspec.Struct, frozen=True, array_like=True):
     def _check_moment(self, scenario: Scenario) -> None:
         steps = len(whole_script(scenario))
         if not 0 <= self.step <= steps:
-            raise ValueError(f"it leads to step {self.step} of the lesson {self.scenario!r}, which has {steps} steps")
+            raise ValueError(
+                f"it leads to step {self.step} of the lesson {quote(self.scenario)}, which has {steps} steps"
+            )
         apply_all(settings_at(scenario, self.step), self.changed)
 
 

@@ -20,6 +20,8 @@ from rlplay.tasks.questions import questions
 from rlplay.tasks.task import Example, RewardFunction, Task, completion_text
 from rlplay.tasks.word_problems import word_problems
 from rlplay.trace.plugins import load, names
+from rlplay.trace.text import quote
+from rlplay.trusted import follow, place
 
 __all__ = ["Example", "RewardFunction", "Task", "completion_text", "load_task", "task_names"]
 
@@ -46,7 +48,8 @@ def load_task(name: str) -> Task:
     if name in _TASKS:
         return _TASKS[name]()
     if name not in names(_GROUP):
-        raise ValueError(f"unknown task {name!r}: choose one of {', '.join(task_names())}")
+        raise ValueError(f"unknown task {quote(name)}: choose one of {', '.join(task_names())}")
     entry = names(_GROUP)[name]
     load(_GROUP, name, light=False)
+    follow([place(entry.value)])  # the user has installed it
     return msgspec.structs.replace(make_task(entry.value), name=name)

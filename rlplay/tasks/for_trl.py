@@ -14,6 +14,7 @@ from typing import Any
 from rlplay.tasks.task import Example, RewardFunction, Task, heading, total
 from rlplay.trace.pairs import pairs
 from rlplay.trace.runfile import RunReader
+from rlplay.trace.text import quote
 from rlplay.user_code import OwnError
 
 Row = dict[str, Any]
@@ -46,7 +47,9 @@ def recorded_answers(run: str | Path, task: Task, first: int, last: int) -> list
         for number in reader.detailed():
             for pair in pairs(reader.load(number)) if first <= number <= last else ():
                 if pair.prompt not in known:
-                    raise OwnError(f"{run}: the task {task.name} has no prompt {pair.prompt!r}, which it learned from")
+                    raise OwnError(
+                        f"{run}: the task {task.name} has no prompt {quote(pair.prompt)}, which it learned from"
+                    )
                 rows.append(_row(known[pair.prompt], pair.chosen, pair.rejected, pair.columns))
     return _with_margins(rows)
 

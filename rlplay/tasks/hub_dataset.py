@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlplay import hub
+from rlplay.trace.text import quote
 
 DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
 """The suffixes of the dataset files that rlplay reads itself."""
@@ -23,7 +24,7 @@ def hub_rows(name: str, config: str | None, split: str, progress: Callable[[str]
     try:
         import datasets
     except ImportError as error:
-        raise ValueError(f"dataset {name!r} needs the library datasets ({error}): pip install datasets") from None
+        raise ValueError(f"dataset {quote(name)} needs the library datasets ({error}): pip install datasets") from None
     datasets.disable_progress_bars()  # the terminal belongs to the screen
     datasets.config.HF_DATASETS_TRUST_REMOTE_CODE = False  # before version 4 a dataset may bring a script
     where, problem = "", ""
@@ -37,7 +38,7 @@ def hub_rows(name: str, config: str | None, split: str, progress: Callable[[str]
     try:
         rows: list[Any] = datasets.load_dataset(name, config, split=split).to_list()
     except Exception as error:  # its readers of many formats raise many kinds of errors
-        raise ValueError(f"dataset {name!r} {where}cannot be loaded: {_reason(error, problem)}") from error
+        raise ValueError(f"dataset {quote(name)} {where}cannot be loaded: {_reason(error, problem)}") from error
     return rows
 
 

@@ -15,6 +15,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.tasks.hub_dataset import DATA_FILES, hub_rows, looks_like_dataset
 from rlplay.tasks.rows import read_row, renamed
 from rlplay.tasks.task import Example, RewardFunction, Task, chat
+from rlplay.trace.text import quote
 from rlplay.user_code import OwnError
 
 _HELD_OUT_FROM = 10
@@ -49,7 +50,7 @@ def check_reward_weights(weights: Iterable[str], names: Iterable[str]) -> None:
     """Raises OwnError, one line, if `weights` names a reward that is not one of `names`."""
     known = list(names)
     if unknown := [name for name in weights if name not in known]:
-        raise OwnError(f"reward_weights names {unknown[0]!r}; the rewards here are {', '.join(known)}")
+        raise OwnError(f"reward_weights names {quote(unknown[0])}; the rewards here are {', '.join(known)}")
 
 
 def check_sources(task: Task, settings: Settings, rewards: Sequence[str]) -> None:
@@ -110,7 +111,7 @@ def _example_of(task: Task, prompt: str) -> Example:
     for example in [*task.train, *task.held_out]:
         if _user_text(example) == prompt:
             return example
-    raise OwnError(f"the task {task.name} has no prompt {prompt!r}, so its rewards would not know the answer")
+    raise OwnError(f"the task {task.name} has no prompt {quote(prompt)}, so its rewards would not know the answer")
 
 
 def _user_text(example: Example) -> str:
@@ -129,7 +130,7 @@ def check_same_answers(place: Path | str, examples: list[Example]) -> None:
     for name in ("chosen", "rejected"):
         missing = [number for number, e in enumerate(examples, start=1) if getattr(e, name) is None]
         if missing and len(missing) < len(examples):
-            raise OwnError(f"{place}: row {missing[0]} has no {name!r}, which other rows have")
+            raise OwnError(f"{place}: row {missing[0]} has no {quote(name)}, which other rows have")
 
 
 def _rows(path: Path) -> list[Any]:

@@ -13,7 +13,9 @@ import msgspec
 from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.tasks.task import Environment, RewardFunction, Task
 from rlplay.tasks.tools import Tools
-from rlplay.user_code import ImportedFunction, OwnError, UserCode, UserFunction, contained, is_module
+from rlplay.trace.text import quote
+from rlplay.trusted import is_module
+from rlplay.user_code import ImportedFunction, OwnError, UserCode, UserFunction, contained
 
 
 def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
@@ -22,9 +24,11 @@ def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
     for entry in entries:
         name = entry.rpartition(":")[2]
         if name == REWARD_MODEL:
-            raise OwnError(f"{entry}: {name!r} is the name of a trained reward model's score; rename the function")
+            raise OwnError(f"{entry}: {quote(name)} is the name of a trained reward model's score; rename the function")
         if name in chosen:
-            raise OwnError(f"two rewards are called {name!r}: {chosen[name]} and {entry}; rename one of the functions")
+            raise OwnError(
+                f"two rewards are called {quote(name)}: {chosen[name]} and {entry}; rename one of the functions"
+            )
         chosen[name] = entry
     return {name: load_reward(entry) for name, entry in chosen.items()}
 
@@ -64,7 +68,9 @@ def with_tools(task: Task, entries: Sequence[str], factory: str | None) -> Task:
     tools = load_tools(entries, factory)
     own = tools.rewards()
     if twice := [name for name in own if name in task.rewards]:
-        raise OwnError(f"two rewards are called {twice[0]!r}: a function, and the environment's get_reward; rename one")
+        raise OwnError(
+            f"two rewards are called {quote(twice[0])}: a function, and the environment's get_reward; rename one"
+        )
     return msgspec.structs.replace(task, environment=tools, rewards=task.rewards | own)
 
 
@@ -96,7 +102,9 @@ def named_function(kind: str, entry: str) -> UserCode:
         return UserFunction(Path(place), name)
     if is_module(place):
         return ImportedFunction(place, name)
-    raise OwnError(f"{kind} {entry!r}: write it as FILE.py:FUNCTION, with a file that exists, or as MODULE:FUNCTION")
+    raise OwnError(
+        f"{kind} {quote(entry)}: write it as FILE.py:FUNCTION, with a file that exists, or as MODULE:FUNCTION"
+    )
 
 
 _GIVEN = {"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric"}
@@ -133,7 +141,7 @@ class _Reward:
         if missing := _missing(self._function.current(), given):
             own = ", ".join(sorted(name for name in given if name not in _GIVEN)) or "none"
             raise OwnError(
-                f"{self._function.place}: {self.__name__} takes {missing!r}, which is not a column of the data; "
+                f"{self._function.place}: {self.__name__} takes {quote(missing)}, which is not a column of the data; "
                 f"the columns are: {own}"
             )
 

@@ -12,6 +12,7 @@ from rlplay.tasks.own import check_same_answers
 from rlplay.tasks.own_rewards import as_environment, as_reward, named_function
 from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example, Task
+from rlplay.trace.text import quote
 from rlplay.user_code import OwnError, UserCode, contained
 
 
@@ -63,7 +64,7 @@ class _Part:
         found = getattr(self._made.task(), self._field)
         part: Callable[..., Any] | None = found.get(self.name) if isinstance(found, dict) else found
         if part is None:
-            raise OwnError(f"{self.place}: the task no longer has {self.name!r} in its {self._field}")
+            raise OwnError(f"{self.place}: the task no longer has {quote(self.name)} in its {self._field}")
         return part
 
     def failed(self, error: BaseException) -> OwnError:
@@ -83,7 +84,7 @@ def _checked(task: Any, function: UserCode) -> Task:
     for part in ("rewards", "gold"):
         _check_functions(f"{place}: {part}", getattr(task, part))
     if task.environment is not None and not callable(task.environment):
-        raise OwnError(f"{place}: environment is a function, as in environment=answer; got {task.environment!r}")
+        raise OwnError(f"{place}: environment is a function, as in environment=answer; got {quote(task.environment)}")
     return msgspec.structs.replace(task, name=task.name or function.name, **examples)
 
 
@@ -108,6 +109,6 @@ def _check_functions(place: str, functions: Any) -> None:
     if not isinstance(functions, dict) or not all(
         isinstance(name, str) and callable(f) for name, f in functions.items()
     ):
-        raise OwnError(f"{place} takes names with functions, as in {{'right': right}}; got {functions!r}")
+        raise OwnError(f"{place} takes names with functions, as in {{'right': right}}; got {quote(functions)}")
     if REWARD_MODEL in functions:
         raise OwnError(f"{place}: {REWARD_MODEL!r} is the name of a trained reward model's score; take another name")

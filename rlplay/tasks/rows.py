@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from rlplay.tasks.task import Example, Message
-from rlplay.trace.text import whole
+from rlplay.trace.text import brief, quote, whole
 
 _ANSWERS = ("chosen", "rejected", "completion")
 _DEEPEST = 100
@@ -32,9 +32,13 @@ def renamed(row: Any, columns: Mapping[str, str]) -> Any:
     if not isinstance(row, dict) or not columns:
         return row
     if missing := [name for name in columns.values() if name not in row]:
-        raise ValueError(f"has no {missing[0]!r} column, which 'columns' names; it has {', '.join(map(str, row))}")
+        raise ValueError(f"has no {quote(missing[0])} column, which 'columns' names; it has {_names(row)}")
     others = {name: value for name, value in row.items() if name not in columns.values()}
     return others | {name: row[theirs] for name, theirs in columns.items()}
+
+
+def _names(row: dict[Any, Any]) -> str:
+    return ", ".join(brief(str(name)) for name in row) or "none"
 
 
 def read_row(row: Any) -> Example:
@@ -42,7 +46,7 @@ def read_row(row: Any) -> Example:
     if not isinstance(row, dict):
         raise ValueError("is not a mapping of columns")
     for name, value in row.items():
-        check_recordable(f"a column {name!r}", [name, value])
+        check_recordable(f"a column {quote(name)}", [name, value])
     if row.get("prompt") is None and all(row.get(name) is None for name in _ANSWERS):
         row = _split(row)
     answers = {name: _answer(name, row[name]) for name in _ANSWERS if row.get(name) is not None}
@@ -98,8 +102,9 @@ def _prompt(row: dict[Any, Any], before: list[Message] | None) -> str | list[Mes
     given = row.get("prompt")
     if given is None:
         if before is None:
-            names = ", ".join(map(str, row)) or "none"
-            raise ValueError(f"has no 'prompt' column; it has {names}; --columns prompt=NAME says which one it is")
+            raise ValueError(
+                f"has no 'prompt' column; it has {_names(row)}; --columns prompt=NAME says which one it is"
+            )
         return before
     prompt = given if isinstance(given, str) else _messages(given)
     if not prompt and not isinstance(given, str):
@@ -116,7 +121,7 @@ def _answer(name: str, value: Any) -> tuple[list[Message], str]:
     if messages and messages[-1]["role"] == "assistant":
         value = messages.pop()["content"]
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"has a {name!r} that is neither text nor messages that end with the assistant's")
+        raise ValueError(f"has a {quote(name)} that is neither text nor messages that end with the assistant's")
     return messages, value
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from rlplay.tasks.example import Example, Message, RewardFunction
+from rlplay.trace.text import quote
 from rlplay.user_code import OwnError, UserCode, contained
 
 _OWN_METHODS = ("reset", "get_reward")
@@ -81,7 +82,7 @@ class Tools:
         self._factory = factory
         names = [function.__name__ for function in self.offered()]
         if twice := [name for name in names if names.count(name) > 1]:
-            raise OwnError(f"two tools are called {twice[0]!r}; rename one of them")
+            raise OwnError(f"two tools are called {quote(twice[0])}; rename one of them")
 
     @property
     def makes_environments(self) -> bool:

@@ -44,6 +44,7 @@ from rlplay.trace.runfile_format import (
     kind,
     pack,
     publish,
+    snapshots_folder,
     unpack,
     without_detail,
 )
@@ -340,8 +341,8 @@ class RunReader:
     def snapshots(self) -> list[Snapshot]:
         """The snapshots of the live branch that are still on disk, by update."""
         with explained(self.path, "read"):
-            known = _snapshots(self._db, self.path)
-        return [snapshot for snapshot in known if snapshot.path.exists()]
+            known = [] if snapshots_folder(self.path).is_symlink() else _snapshots(self._db, self.path)
+        return [snapshot for snapshot in known if snapshot.path.is_file() and not snapshot.path.is_symlink()]
 
     def last_snapshot(self) -> Snapshot | None:
         """The newest snapshot; None if there is none."""
@@ -393,4 +394,6 @@ def _note(db: sqlite3.Connection, path: Path, key: str) -> str | None:
 def _snapshots(db: sqlite3.Connection, path: Path) -> list[Snapshot]:
     sound = f"{NUMBERED} AND typeof(path) = 'text' AND typeof(bytes) = 'integer'"
     rows = db.execute(f"SELECT number, path, bytes FROM snapshots WHERE branch = 0 AND {sound} ORDER BY 1").fetchall()
-    return [Snapshot(number, path.parent / relative, size) for number, relative, size in rows]
+    # Of a path only the name counts: a stranger's run file may name any file of this machine.
+    folder = snapshots_folder(path)
+    return [Snapshot(number, folder / Path(relative).name, size) for number, relative, size in rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rlplay.trace.records import Changed, SettingsChange
@@ -48,6 +48,12 @@ class Timeline:
     def latest(self) -> dict[str, Any]:
         """The settings with every change, those that wait for their phase included."""
         return self._with(self.changes)
+
+    def ever(self) -> Iterator[Mapping[str, Any]]:
+        """The settings at the start, then those that each change has set."""
+        yield self.begun
+        for change in self.changes:
+            yield {change.name: change.value} | change.also if isinstance(change, Changed) else change.settings
 
     def after(self, update: int) -> list[SettingsChange]:
         """The changes that are undone when the run goes back to the end of `update`."""

@@ -14,12 +14,13 @@ from rlplay.link.messages import Advance, Set, Status
 from rlplay.scenario.lesson import without_lesson
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Job
-from rlplay.scenario.trust import code_of, untrusted
+from rlplay.scenario.trust import code_of_run
 from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
+from rlplay.trusted import strange
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.happenings import Source
 from rlplay.ui.session.session import Session
@@ -63,9 +64,9 @@ class OtherRuns:
         path = paths.new_run(f"{one.started.scenario}-from-{number}")
         from rlplay.ui.screens.copying import CopyingScreen
 
-        if strange := untrusted(code_of(scenario_of(one.started)), changed=True):
+        if asked := strange(code_of_run(scenario_of(one.started), one.timeline)):
             words = (
-                f"No branch: the run names the code of {', '.join(strange)}. 'rlplay resume' asks whether to trust it."
+                f"No branch: the run names the code of {', '.join(asked)}. 'rlplay resume' asks whether to trust it."
             )
             self._app.notify(visible(words), severity="error", markup=False)
             return

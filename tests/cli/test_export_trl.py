@@ -16,11 +16,11 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.trl_verl import EXPERIMENTAL
 from rlplay.cli import main as cli
 from rlplay.export.atomic_output import ExportError
-from rlplay.scenario.schema import Stage
+from rlplay.scenario.schema import Scenario, Stage
 from rlplay.trace.records import Changed, Evaluated, Sampled, Scored, Staged
-from rlplay.trace.runfile import RunReader
+from rlplay.trace.runfile import RunReader, RunWriter
 from tests.cli.trl_script import TRL, Given, calls, run_of, script_of, with_trl
-from tests.recorded import synthetic_update
+from tests.recorded import synthetic_started, synthetic_update
 
 
 def labelled(update: int) -> tuple[Sampled, Scored]:
@@ -47,6 +47,29 @@ def test_trainers_that_trl_does_not_export_come_from_their_modules(
     if TRL is not None:
         folder = Path(str(TRL.origin)).parent / EXPERIMENTAL[trainer].removeprefix("trl.").replace(".", "/")
         assert (folder / f"{folder.name}_trainer.py").is_file()
+
+
+HOSTILE = "x\nimport os; os.system('touch PWNED')\r#\u2028\x0c\x85\\\"\"\"'''"
+
+
+def test_foreign_text_in_a_script_is_a_literal_or_a_comment(tmp_path: Path) -> None:
+    started = {"title": HOSTILE, "model": HOSTILE, "run_id": HOSTILE}
+    fields = {"title": HOSTILE, "question": HOSTILE, "system_prompt": HOSTILE, "prompts": [HOSTILE], "model": HOSTILE,
+              "chat_template_kwargs": {HOSTILE: HOSTILE}, "lora_target_modules": [HOSTILE], "use_peft": True,
+              "reward": [f"{HOSTILE}.py:f"]}  # fmt: skip
+    text = msgspec.yaml.encode(Scenario(name="sums", task="arithmetic", **fields)).decode()
+    for algorithm in (f"{HOSTILE}.yaml", str(tmp_path / "own.yaml")):
+        settings = msgspec.to_builtins(resolve({})) | {"algorithm": algorithm}
+        (tmp_path / "own.yaml").write_bytes(msgspec.yaml.encode({"title": HOSTILE, "settings": {}}))
+        begun = synthetic_started(scenario_text=text, settings=settings, **started)
+        writer = RunWriter.create(tmp_path / f"{len(algorithm)}.rlplay", begun)
+        writer.append(synthetic_update(1)[-1])
+        script = script_of(writer)
+        imported = {n.names[0].name for n in ast.walk(ast.parse(script)) if isinstance(n, ast.Import)}
+        assert imported == set()
+        assert "os.system" not in {ast.unparse(n.func) for n in ast.walk(ast.parse(script)) if isinstance(n, ast.Call)}
+        constants = [n.value for n in ast.walk(ast.parse(script)) if isinstance(n, ast.Constant)]
+        assert HOSTILE in constants
 
 
 def test_minibatches_and_passes_are_optimizer_steps_of_as_many_completions(tmp_path: Path) -> None:

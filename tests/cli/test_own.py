@@ -24,6 +24,8 @@ from rlplay.tasks.task import Example
 from rlplay.user_code import OwnError
 from tests.cli.command_line import called
 
+pytestmark = pytest.mark.usefixtures("trusts_all")
+
 CHAT = [{"role": "user", "content": "Hi"}]
 
 

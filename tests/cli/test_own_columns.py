@@ -24,6 +24,8 @@ from rlplay.tasks.task import Example, Task
 from rlplay.user_code import OwnError
 from tests.cli.command_line import called
 
+pytestmark = pytest.mark.usefixtures("trusts_all")
+
 GSM8K = [{"question": f"What is {n}+{n}?", "answer": f"{n}+{n} = {2 * n}\n#### {2 * n}"} for n in range(3)]
 REWARD = """
 def exact(completions, answer, **columns):

@@ -12,6 +12,8 @@ from rlplay.scenario.task import tasks_for
 from rlplay.trace.runfile import RunReader
 from tests.cli.command_line import called
 
+pytestmark = pytest.mark.usefixtures("trusts_all")
+
 SOURCE = """
 def answer(example, turns):
     return "Again." if len(turns) == 1 else None

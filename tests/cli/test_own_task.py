@@ -18,6 +18,8 @@ from rlplay.trace.runfile import RunReader
 from rlplay.user_code import OwnError
 from tests.cli.command_line import called
 
+pytestmark = pytest.mark.usefixtures("trusts_all")
+
 SOURCE = """
 from rlplay.tasks import Example, Task
 

@@ -51,9 +51,10 @@ def test_the_screen_needs_a_terminal(
 @pytest.fixture
 def recorded_run(tmp_path: Path) -> Path:
     """A run of two-plus-two that stopped after update 2, with a snapshot."""
-    path, snapshot = tmp_path / "stopped.rlplay", tmp_path / "2.safetensors"
+    path, snapshot = tmp_path / "stopped.rlplay", tmp_path / "stopped.snapshots" / "2.safetensors"
     text = msgspec.yaml.encode(load("two-plus-two")).decode()
     writer = RunWriter.create(path, msgspec.structs.replace(synthetic_started(), scenario_text=text))
+    snapshot.parent.mkdir()
     snapshot.write_bytes(b"state")
     for number in (1, 2):
         for record in synthetic_update(number):
@@ -120,7 +121,7 @@ def test_a_run_that_was_killed_before_its_first_snapshot_begins_again(
 
 
 def test_a_run_without_a_snapshot_cannot_be_resumed(capsys: pytest.CaptureFixture[str], recorded_run: Path) -> None:
-    (recorded_run.parent / "2.safetensors").unlink()
+    (recorded_run.parent / "stopped.snapshots" / "2.safetensors").unlink()
     for args in (["resume"], ["run", "--resume"]):
         status, _, err = called(capsys, *args, str(recorded_run))
         assert status == 2
@@ -132,7 +133,7 @@ def test_a_branch_without_a_snapshot_computes_again_what_it_copied(
 ) -> None:
     jobs: list[Job] = []
     monkeypatch.setattr(headless, "run", lambda job, *_: jobs.append(job) or 0)
-    (recorded_run.parent / "2.safetensors").unlink()
+    (recorded_run.parent / "stopped.snapshots" / "2.safetensors").unlink()
     branch(recorded_run, 2, recorded_run.parent / "b.rlplay")
     assert CliRunner().invoke(cli.cli, ["run", "--resume", str(recorded_run.parent / "b.rlplay")]).exit_code == 0
     assert [job.resume for job in jobs] == [True]

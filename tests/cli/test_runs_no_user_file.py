@@ -140,5 +140,5 @@ def test_what_only_reads_a_setting_runs_nothing(reading: Callable[[Path], None],
 
 
 def test_playing_it_does(trap: tuple[Path, Path]) -> None:
-    assert called("algorithms", "algorithm.yaml") == 2, "an advantage is not given a ratio"
+    assert called("algorithms", "algorithm.yaml", "--trust") == 2, "an advantage is not given a ratio"
     assert trap[1].exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import py_compile
 import shlex
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,13 @@ from rlplay.engine import headless
 from rlplay.paths import find_run
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.trust import code_of, trust, untrusted
+from rlplay.scenario.trust import code_of
+from rlplay.tasks.own_rewards import load_reward
+from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trusted import agree, contents, follow, strange
 from rlplay.ui import start
+from rlplay.user_code import OwnError
 from tests.cli.command_line import called
 from tests.recorded import synthetic_started
 
@@ -120,8 +126,7 @@ def test_trust_includes_what_a_file_imports_beside_it(
 
 @pytest.mark.parametrize("options", [
     ["--reward", "evil.py:f"], ["--reward", "./evil.py:f"], ["--surrogate", "evil.py:f"],
-    ["--set", "surrogate=evil.py:f"], ["--algorithm", "own.yaml"], ["--set", "algorithm = own.yaml"],
-    ["--reward", "a=b/evil.py:f"],
+    ["--set", "surrogate=evil.py:f"], ["--reward", "a=b/evil.py:f"],
 ])  # fmt: skip
 def test_what_the_user_names_is_trusted_by_that(
     options: list[str], tmp_path: Path, jobs: list[Any], capsys: pytest.CaptureFixture[str]
@@ -134,13 +139,28 @@ def test_what_the_user_names_is_trusted_by_that(
     assert jobs or status == 2
 
 
+@pytest.mark.parametrize("line", [
+    ["run", "two-plus-two", "--algorithm", "own.yaml"], ["run", "two-plus-two", "--set", "algorithm = own.yaml"],
+    ["algorithms", "own.yaml"],
+])  # fmt: skip
+def test_who_names_an_algorithm_has_not_named_its_code(
+    line: list[str], mark: Path, jobs: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = called(capsys, *line)
+    assert (status, "evil.py; read that first, then add --trust" in err) == (2, True)
+    assert not jobs
+    assert not mark.exists()
+    called(capsys, *line, "--trust")
+    assert mark.exists()
+
+
 def run_of(folder: Path, scenario: Scenario) -> Path:
     text = msgspec.yaml.encode(scenario).decode()
     RunWriter.create(folder / "a.rlplay", msgspec.structs.replace(synthetic_started(), scenario_text=text)).close()
     return folder / "a.rlplay"
 
 
-def test_a_run_file_asks_too_and_its_own_user_may_mend_the_code(
+def test_a_run_file_asks_too_and_again_for_what_has_changed(
     tmp_path: Path, mark: Path, jobs: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "theirs.yaml").write_text(HEAD + NAMES["reward"])
@@ -151,10 +171,82 @@ def test_a_run_file_asks_too_and_its_own_user_may_mend_the_code(
         assert "evil.py; read that first, then add --trust" in err
     assert not jobs
     assert not mark.exists()
-    assert called(capsys, "run", "two-plus-two", "--reward", "evil.py:f")[0] == 0
+    assert called(capsys, "run", "--resume", str(run), "--trust")[0] == 0
+    assert called(capsys, "run", "--resume", str(run))[0] == 0
     with (tmp_path / "evil.py").open("a") as file:
         file.write("# mended\n")
+    status, _, err = called(capsys, "run", "--resume", str(run))
+    assert (status, "evil.py; read that first" in err) == (2, True)
+    assert called(capsys, "run", "--resume", str(run), "--trust")[0] == 0
     assert called(capsys, "run", "--resume", str(run))[0] == 0
+
+
+def test_a_run_file_asks_for_what_its_changes_name(
+    tmp_path: Path, mark: Path, jobs: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "fine.yaml").write_text(HEAD + "task: arithmetic\n")
+    run = run_of(tmp_path, load(tmp_path / "fine.yaml"))
+    evil = f"{tmp_path / 'evil.py'}:f"
+    for also in ({}, {"surrogate": evil}):
+        with RunReader(run) as reader, closing(RunWriter(run)) as writer:
+            name, value = ("epsilon", 0.1) if also else ("surrogate", evil)
+            writer.append(Changed(update=2, phase="sample", name=name, value=value, previous="ppo", also=also))
+            assert reader.timeline().changes
+        for line in (["run", "--resume", str(run)], ["resume", str(run)]):
+            status, _, err = called(capsys, *line)
+            assert (status, "evil.py; read that first, then add --trust" in err) == (2, True)
+    assert not jobs
+    assert not mark.exists()
+
+
+def test_a_stages_reward_is_asked_for(
+    tmp_path: Path, mark: Path, jobs: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    stages = "task: arithmetic\nstages:\n- {name: a, updates: 1, reward: [evil.py:f]}\n"
+    (tmp_path / "theirs.yaml").write_text(HEAD + stages)
+    assert called(capsys, "run", "theirs.yaml")[0] == 2
+    assert not jobs
+    assert not mark.exists()
+
+
+def test_compiled_files_beside_a_trusted_file_never_run(tmp_path: Path, mark: Path) -> None:
+    (tmp_path / "package").mkdir()
+    for name in ("helper_x.py", "package/__init__.py", "package/deep.py"):
+        file = tmp_path / name
+        file.write_text((tmp_path / "evil.py").read_text())
+        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        py_compile.compile(str(file), invalidation_mode=mode)  # which Python takes without a look at the source
+        file.write_text("x = 1\n")
+    (tmp_path / "score.py").write_text(
+        "import helper_x\nfrom package import deep\n\ndef f(completions, **k):\n    return [helper_x.x + deep.x]\n"
+    )
+    agree(contents([str(tmp_path / "score.py")]))
+    assert load_reward(f"{tmp_path / 'score.py'}:f")(completions=["a"]) == [2]
+    assert not mark.exists()
+
+
+def test_what_a_trusted_file_imports_in_secret_is_asked_for(tmp_path: Path, mark: Path) -> None:
+    source = "import importlib\n\ndef f(completions, **k):\n    importlib.import_module('evil')\n"
+    (tmp_path / "score.py").write_text(source)
+    agree(contents([str(tmp_path / "score.py")]))
+    with pytest.raises(OwnError, match=r"score.py:4: .*evil.py is not trusted as it is now; read it"):
+        load_reward(f"{tmp_path / 'score.py'}:f")(completions=["a"])
+    assert not mark.exists()
+
+
+def test_a_file_that_changes_meanwhile_waits_for_its_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    score = tmp_path / "score.py"
+    score.write_text("def f(completions, **k):\n    return [1.0]\n")
+    agree(contents([str(score)]))
+    reward = load_reward(f"{score}:f")
+    score.write_text("def f(completions, **k):\n    return [22.0]\n")
+    with pytest.raises(OwnError, match="is not trusted as it is now"):
+        reward(completions=["a"])
+    assert called(capsys, "trust", str(score))[:2] == (0, f"trusted as it is now: {score}\n")
+    assert reward(completions=["a"]) == [22.0]
+    follow([str(score)])
+    score.write_text("def f(completions, **k):\n    return [333.0]\n")
+    assert reward(completions=["a"]) == [333.0], "its user has named it, and may mend it while it runs"
 
 
 SMALL = ["--set", "num_prompts=1", "--set", "num_generations=2", "--set", "max_completion_length=2", "--updates", "1"]
@@ -184,9 +276,9 @@ def test_a_damaged_memory_trusts_nothing(content: str, tmp_path: Path) -> None:
     file.parent.mkdir(exist_ok=True)
     file.write_text(content, encoding="utf-8", errors="surrogateescape")
     place = str(tmp_path / "evil.py")
-    assert untrusted([place]) == [place]
-    trust([place])
-    assert untrusted([place]) == []
+    assert strange([place]) == [place]
+    agree(contents([place]))
+    assert strange([place]) == []
 
 
 def test_no_bundled_scenario_names_code() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rlplay.algorithms.apply import resolve
-from rlplay.cli.play import _option_words
+from rlplay.cli.options import option_words
 from rlplay.scenario.changes import with_changes
 from rlplay.scenario.loader import ScenarioError, load, read
 from rlplay.scenario.reproduction import Reproduction
@@ -24,7 +24,7 @@ def test_options_reach_the_scenario_and_its_command() -> None:
     command = shlex.split(Reproduction(scenario).command(resolve(scenario.settings)))
     words = "--dtype bfloat16 --use_peft --lora_r 4 --lora_alpha 8 --lora_target_modules q_proj"
     assert words in " ".join(command)
-    assert _option_words({"dtype": "bfloat16", **LORA}) == command[2:]
+    assert option_words({"dtype": "bfloat16", **LORA}) == command[2:]
     plain = Reproduction(load("learn-to-think")).command(resolve(load("learn-to-think").settings))
     assert "lora" not in plain
 

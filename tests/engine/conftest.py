@@ -26,6 +26,7 @@ from rlplay.paths import POCKET_PATH
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.tasks.task import Task
 from rlplay.trace.records import AnyRecord
+from rlplay.trusted import follow
 from tests.engine import architectures
 
 FROM_REWARDS = [name for name, preset in PRESETS.items() if preset.axes["loss_type"] == "policy_gradient"]
@@ -184,6 +185,7 @@ def start(micro_models: Callable[[str], Path], tmp_path: Path) -> Callable[..., 
         **settings: Any,
     ) -> tuple[Driver, list[AnyRecord]]:
         (tmp_path / "uneven.py").write_text(REWARD)
+        follow([str(tmp_path / "uneven.py")])
         played = Scenario(
             name="micro", title="Micro", question="", task="arithmetic", eval_every=eval_every, eval_prompts=4,
             settings=SMALL | settings,

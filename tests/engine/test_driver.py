@@ -342,6 +342,27 @@ def test_a_snapshot_that_cannot_be_written_is_reported_and_the_run_goes_on(
     assert "no space left" in notices[0].text
 
 
+def test_the_status_names_the_last_update_that_is_on_disk(start: Start, monkeypatch: Any) -> None:
+    driver, _ = start()
+    assert driver.status().kept == 0
+    driver.advance("update", 2, never)
+    assert driver.status().kept == 2
+    driver.rewind(1)
+    assert driver.status().kept == 1
+
+    def full(*arguments: object) -> int:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as filled:
+        filled.setattr(snapshots, "save", full)
+        driver.advance("update", 1, never)
+    assert (driver.status().update, driver.status().kept) == (2, 1)
+    driver.close()
+    resumed, _ = start(resume=True)
+    assert resumed.status().kept == 2
+    resumed.close()
+
+
 def test_a_disk_that_is_full_when_it_ends_costs_the_snapshot_only(start: Start, monkeypatch: Any) -> None:
     driver, records = start()
     driver.advance("update", 1, never)

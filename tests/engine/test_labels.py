@@ -120,7 +120,7 @@ def test_an_update_in_which_every_pair_is_left_out_is_asked_again(start: Start) 
 def test_labels_cross_the_link() -> None:
     for command in (Prefer(2, "skip"), Judge(2)):
         assert COMMANDS.decode(COMMANDS.encode(command)) == command
-    status = Status(False, 0, "score", {}, [0], False, [0, 2], True)
+    status = Status(False, 0, "score", {}, False, [0, 2], True)
     for event in (status, Judged(1, 3, scores={"implicit reward": (0.5, -1.0)})):
         assert EVENTS.decode(EVENTS.encode(event)) == event
 

@@ -17,6 +17,8 @@ from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.symbols import Symbols
 from rlplay.engine.tensors import Tensors
 
+pytestmark = pytest.mark.usefixtures("trusts_all")
+
 PAGE = (Path(__file__).parents[2] / "docs" / "own-algorithm.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `xp\.(\w+)\(([\w, ]+)\)` \| .+ \| (yes|no) \|$", re.M)
 

@@ -42,6 +42,8 @@ from rlplay.user_code import OwnError
 from tests.recorded import SETTINGS, synthetic_started, synthetic_update
 from tests.ui.stage import settled
 
+pytestmark = pytest.mark.usefixtures("trusts_all")
+
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 Write = Callable[[str], str]
 FINE = """

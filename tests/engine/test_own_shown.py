@@ -16,6 +16,8 @@ from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.parts import Numbers
 
+pytestmark = pytest.mark.usefixtures("trusts_all")
+
 Write = Callable[[str], str]
 
 

@@ -11,7 +11,7 @@ import pytest
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.main import Session
 from rlplay.engine.run_status import RunStatus
-from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind, Stop
+from rlplay.link.messages import EVENTS, Advance, AnyCommand, Pause, Rewind, Stop
 
 
 class Wire:
@@ -22,9 +22,11 @@ class Wire:
         self.commands.put(first)
         self.meanwhile = list(meanwhile)
         self.running: list[bool] = []
+        self.sizes: list[int] = []  # of what is sent, in bytes
 
     def send(self, event: Any) -> None:
         self.running.append(event.running)
+        self.sizes.append(len(EVENTS.encode(event)))
 
 
 class Engine:
@@ -33,6 +35,7 @@ class Engine:
     def __init__(self, wire: Wire, last: int) -> None:
         self.wire, self.last = wire, last
         self.done: list[tuple[Any, ...]] = []
+        self.before = 0  # updates
 
     def advance(self, until: str, count: int, interrupted: Callable[[], bool]) -> int:
         while self.wire.meanwhile:
@@ -49,7 +52,7 @@ class Engine:
             self.wire.commands.put(Stop())
 
     def status(self) -> RunStatus:
-        return RunStatus(len(self.done), "sample", Settings(), False)
+        return RunStatus(self.before + len(self.done), "sample", Settings(), False)
 
     def asks(self) -> list[Any]:
         return []
@@ -79,3 +82,15 @@ def test_a_free_run_that_a_step_ends_does_not_seem_to_rest_in_between() -> None:
     wire = Wire(Advance("forever"), Advance("update"))
     assert Session(wire, Engine(wire, 2)).serve() == 0  # type: ignore[arg-type]
     assert wire.running == [False, True, True, False]
+
+
+def test_a_status_late_in_a_run_is_as_small_as_early() -> None:
+    sizes = []
+    for before in (1, 10_000):
+        wire = Wire(Advance("update"))
+        engine = Engine(wire, 1)
+        engine.before = before
+        Session(wire, engine).serve()  # type: ignore[arg-type]
+        sizes.append(max(wire.sizes))
+    assert sizes[1] - sizes[0] <= 2, "an update's number of three bytes in place of one"
+    assert sizes[1] < 4096

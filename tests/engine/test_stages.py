@@ -27,7 +27,7 @@ STAGES = [
     Stage("judge", 2, {"algorithm": "reward-model", "learning_rate": 5e-3}),
     Stage("maximise", 3, {"algorithm": "rlhf-ppo", "reward_weights": {"reward_model": 1}, "beta": 0.2}),
 ]
-pytestmark = pytest.mark.usefixtures("opinionated")
+pytestmark = pytest.mark.usefixtures("opinionated", "trusts_all")
 
 
 def never() -> bool:

@@ -27,6 +27,8 @@ from rlplay.trace.records import AnyRecord, Finished, Sampled, Scored
 from rlplay.user_code import OwnError
 from tests.cli.trl_script import with_trl
 
+pytestmark = pytest.mark.usefixtures("trusts_all")
+
 TEMPLATE = """\
 {% if tools %}<|user|>Tools: {% for tool in tools %}{{ tool | tojson }} {% endfor %}<|end|>{% endif %}\
 {% for m in messages %}\

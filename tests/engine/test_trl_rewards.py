@@ -22,6 +22,8 @@ from rlplay.trace.update import Update
 from rlplay.user_code import OwnError
 from tests.engine.test_more_axes import records_of
 
+pytestmark = pytest.mark.usefixtures("trusts_all")
+
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 
 

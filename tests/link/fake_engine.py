@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import socket
 import sys
@@ -30,8 +32,22 @@ from rlplay.trace.questions import (
 )
 from rlplay.trace.records import AnyRecord, Changed, Finished, Looked, Notice, Rewound
 from rlplay.trace.runfile import RunFileError
+from rlplay.user_code import OwnError, contained
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 
+
+def _end_again() -> None:
+    while True:
+        with contextlib.suppress(BaseException):
+            os._exit(0)
+
+
+BUSY: dict[str, Callable[[], object]] = {
+    "sleeping": lambda: time.sleep(600),
+    "ending": _end_again,
+    "matching": lambda: re.match("(a+)+$", "a" * 60 + "b"),  # keeps the interpreter for years
+}
+"""What a user's function may be busy with when the screen ends."""
 ENOUGH = 8
 """Estimates that are sent before one waits for the next command."""
 
@@ -59,9 +75,10 @@ class FakeDriver:
             if self.manner == "dying":
                 print("last words", file=sys.stderr, flush=True)
                 os.kill(os.getpid(), signal.SIGKILL)
-            if self.manner == "busy":
-                print("now busy", flush=True)
-                time.sleep(60)
+            if self.manner in BUSY:
+                print(f"now busy: {os.getpid()}", flush=True)
+                with contained("it", lambda error: OwnError(str(error))):
+                    BUSY[self.manner]()
             if self.manner == "failing":
                 raise {"token": KeyError("reward 'correct' found no answer"), "phase": MemoryError()}.get(
                     until, RunFileError("run cannot be written (disk full); free some space")

@@ -112,7 +112,7 @@ def test_commands_come_back(name: str, value: Any) -> None:
 
 @given(st.text(), st.dictionaries(st.text(), VALUES))
 def test_events_come_back(text: str, settings: dict[str, Any]) -> None:
-    status = Status(True, 3, "score", settings, [0, 2])
+    status = Status(True, 3, "score", settings, kept=2)
     sent: list[AnyEvent] = [Loading(text, 0.5), status, LogLine("info", text), Failed(text, text)]
     assert [EVENTS.decode(EVENTS.encode(event)) for event in sent] == sent
 

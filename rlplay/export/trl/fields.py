@@ -34,7 +34,13 @@ def literal(value: Any) -> str:
         return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, float):
         return short_exponent(repr(value))
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    return _quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _quoted(text: str) -> str:
+    """Text as a Python literal in double quotes; characters that cannot be seen, or that reorder a line, as escapes."""
+    shown = json.dumps(text, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in shown)
 
 
 def absolute(path: str) -> str:

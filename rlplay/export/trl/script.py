@@ -68,6 +68,13 @@ def script(reader: RunReader) -> str:
             model = f"str({place})"
     for name in missing:
         lines += ["", note(f"the run ended before stage {name}; continue the run and export it again")]
+    return _joined(lines)
+
+
+def _joined(lines: list[str]) -> str:
+    """The script of these lines. Raises ExportError if a line has a break, at which a comment would end."""
+    if broken := [line for line in lines if len(line.splitlines()) > 1]:
+        raise ExportError(f"a text of the run has a line break that a script cannot hold: {visible(broken[0])[:80]}")
     return "\n".join(lines) + "\n"
 
 

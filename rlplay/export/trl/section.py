@@ -32,7 +32,7 @@ def section_lines(stage: PlayedStage, facts: RunFacts, model: str, place: str) -
     """The lines of a section that trains `model` and saves it at `place`; both are Python expressions in the script."""
     kind, _ = trainer_of(stage.settings) or ("", "")
     named = f"Stage {plain(stage.name)}: " if stage.name else ""
-    yield f"# {named}{title(stage.settings.algorithm)}"
+    yield f"# {named}{plain(title(stage.settings.algorithm))}"
     yield from map(note, stage.changed)
     yield from _rows(stage)
     if _evaluates(stage, facts):

@@ -12,7 +12,7 @@ import msgspec
 
 from rlplay.foreign.copy import Copy
 from rlplay.link import framing
-from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, Failed, Recorded, Status
+from rlplay.link.messages import COMMANDS, EVENTS, Abilities, AnyCommand, AnyEvent, Failed, Recorded, Status
 from rlplay.link.remote import Door
 from rlplay.trace.records import AnyRecord, Evaluated
 from rlplay.trace.runfile import RunReader
@@ -22,6 +22,7 @@ from rlplay.ui.session.read_ahead import ReadAhead
 
 POLL_SECONDS = 0.3
 """Seconds between two looks at the recording."""
+UNSAID = Abilities("a trainer that does not say what it can do", {}, [])
 GONE = "The trainer no longer answers. Its recording stays: what it wrote until now is here."
 
 
@@ -29,6 +30,7 @@ class AttachedSource:
     """A trainer that listens; leaving it, or losing it, does not stop the training."""
 
     live = True
+    own_engine = False
 
     def __init__(self, copy: Copy, door: Door) -> None:
         """The run's local copy, and where its trainer listens."""
@@ -115,6 +117,8 @@ class AttachedSource:
             while (data := await framing.read(reader)) is not None:
                 event = EVENTS.decode(data)
                 self._over = isinstance(event, Failed) or (isinstance(event, Status) and event.finished)
+                if isinstance(event, Status) and event.abilities is None:
+                    event = msgspec.structs.replace(event, abilities=UNSAID)
                 self._events.put_nowait(event)
         if not self._over:
             self._events.put_nowait(Failed(GONE))

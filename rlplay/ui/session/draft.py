@@ -12,10 +12,11 @@ from rlplay.algorithms.catalogue import AXES, PRESETS
 from rlplay.algorithms.choice import argument_names
 from rlplay.algorithms.knobs import KNOBS, Knob
 from rlplay.algorithms.named import preset
-from rlplay.algorithms.own import allow_all, is_own
+from rlplay.algorithms.own import allow_all, functions_in, is_own
 from rlplay.algorithms.settings import Settings, choices, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.link.messages import Abilities
+from rlplay.trusted import follow, place
 
 
 class Draft:
@@ -70,8 +71,16 @@ class Draft:
             return str(error)
         return ""
 
-    def put(self, name: str, value: Any) -> None:
-        """Set a value, typed or chosen. Raises ValueError, one line, if the setting does not accept it."""
+    def put(self, name: str, typed: str) -> None:
+        """Set a value that the user has typed; a function named this way may run.
+
+        Raises ValueError, one line, if the setting does not accept it.
+        """
+        if self._live and typed != self.value(name):
+            follow(place(entry) for entry in functions_in({name: typed}))
+        self._put(name, typed)
+
+    def _put(self, name: str, value: Any) -> None:
         if reason := self.fixed(name):
             raise ValueError(f"{name} cannot be changed here: {reason}")
         settings = apply(self._settings, name, value)
@@ -102,11 +111,11 @@ class Draft:
         words = tuple(PRESETS) if name == "algorithm" else choices(name)
         if words:
             words += (self.value(name),) if self.value(name) not in words else ()
-            self.put(name, words[(words.index(self.value(name)) + direction) % len(words)])
+            self._put(name, words[(words.index(self.value(name)) + direction) % len(words)])
         elif isinstance(self.value(name), bool):
-            self.put(name, not self.value(name))
+            self._put(name, not self.value(name))
         elif not isinstance(self.value(name), dict):
-            self.put(name, self._stepped(name, direction))
+            self._put(name, self._stepped(name, direction))
 
     def changes(self) -> dict[str, Any]:
         """The changes to apply: the algorithm, and the settings that differ from it and from the current ones."""

@@ -7,7 +7,7 @@ import numpy as np
 from rlplay.trace.answers import columns
 from rlplay.trace.find import Found, Query, find, names, parse, unknown
 from rlplay.trace.records import Array
-from rlplay.trace.text import visible
+from rlplay.trace.text import quote, visible
 from rlplay.trace.update import Update
 from rlplay.ui.format.text import literal
 from rlplay.ui.session.session import Session
@@ -29,7 +29,7 @@ class Finder:
         try:
             query = parse(typed, columns(session.shown))
             if query is not None and (name := unknown(query, session.shown, parts)) is not None:
-                raise ValueError(f"nothing is called {name!r}; known: {', '.join(names(session.shown))}")
+                raise ValueError(f"nothing is called {quote(name)}; known: {', '.join(names(session.shown))}")
         except ValueError as error:
             return visible(str(error))
         self.query = query

@@ -38,6 +38,8 @@ class Source(Protocol):
     """The origin of events: a live engine or a run file."""
 
     live: bool
+    own_engine: bool
+    """Whether rlplay's own engine trains, which this screen started; nothing that the other side sends decides it."""
     path: Path
     """The run file; a live engine creates it when it starts."""
     title: str

@@ -150,6 +150,14 @@ class Probing:
             self.rank = max(0, min(self.rank + step, len(self.peeked.top_ids) - 1))
             self.changed = True
 
+    def pick(self, text: str) -> bool:
+        """Choose the candidate with this text; False if the candidates are not known yet, or none has it."""
+        known = self.peeked.top_ids if self.peeked is not None and self.fresh else []
+        ranks = [rank for rank, token in enumerate(known) if self.pieces.get(token) == text]
+        if ranks:
+            self.rank, self.changed = ranks[0], True
+        return bool(ranks)
+
     def force(self) -> list[Peek | Continue]:
         """Put the chosen candidate at the place and ask for a continuation; empty if no candidate is known."""
         token = self.chosen

@@ -136,7 +136,7 @@ class Session:
     @property
     def has_engine(self) -> bool:
         """Whether rlplay's own engine trains: it answers questions, goes back, and branches."""
-        return self.source.live and self.abilities is None
+        return self.source.own_engine
 
     def cannot(self, verb: str) -> str:
         """Why the program that trains cannot carry out a verb; "" if it can."""

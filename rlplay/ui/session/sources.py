@@ -33,7 +33,7 @@ POLL_SECONDS = 0.4
 class LiveSource:
     """An engine process for `job`; older updates come from its run file."""
 
-    live = True
+    live = own_engine = True
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -127,7 +127,7 @@ class LiveSource:
 class ReplaySource:
     """A run file with the same commands: they move a playhead through the records."""
 
-    live = False
+    live = own_engine = False
 
     def __init__(self, path: Path) -> None:
         """Open the run; RunFileError if it cannot be read."""
@@ -232,8 +232,8 @@ class ReplaySource:
                 update=number if done else number - 1,
                 phase=phase,
                 settings=self._reader.settings(number),
-                rewindable=[0, *numbers],
                 finished=done and (not numbers or number >= numbers[-1]),
+                recorded=max(numbers, default=0),
             )
         )
 

@@ -154,7 +154,7 @@ def _progress(session: Session) -> list[Part]:
     if status is not None and session.source.live:
         parts.append((f"update {status.update}", "$foreground"))
     elif status is not None and session.newest is not None:
-        parts.append((f"update {session.newest.number} of {status.rewindable[-1]}", "$foreground"))
+        parts.append((f"update {session.newest.number} of {status.recorded}", "$foreground"))
         tokens = dict(zip(*session.history.series("num_tokens"), strict=True)).get(session.newest.number)
     if tokens:
         parts.append((f" · {tokens:,.0f} {session.step_word}s", "$text-muted"))

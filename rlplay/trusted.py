@@ -1,0 +1,165 @@
+"""The one gate before the user's code: a file runs only if the user has agreed to its content, or has named it.
+
+A scenario, a run file, a setting, an algorithm's file or another process can name Python code, which runs with all the
+user's rights. Whoever names it, the loader asks here about the very bytes that it is about to run.
+
+- `agree`: the user has read files and agrees that they run as they are. `trusted.json` remembers it.
+- `follow`: the user has named a file, on the command line or as a knob. Its later versions run, too, while this process
+  lasts, with what they import beside them, so that the user can mend a mistake while the run waits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from rlplay import paths
+from rlplay.neighbours import with_imports
+
+_MOST_NAMED = 5
+
+
+class Grants(msgspec.Struct, frozen=True):
+    """What may run: files with the hash of their content, modules with an empty one, and the followed files."""
+
+    contents: dict[str, str] = {}
+    followed: list[str] = []
+
+
+class UntrustedError(ImportError):
+    """Code that the user has not agreed to: one line with the file and what to do."""
+
+
+_agreed: dict[str, str] = {}
+_followed: set[str] = set()
+
+
+def is_module(name: str) -> bool:
+    """Whether `name` can be that of a module, as in `trl.rewards`; a file's name, with `.py` or a slash, cannot."""
+    return not name.endswith(".py") and all(part.isidentifier() for part in name.split("."))
+
+
+def place(entry: str) -> str:
+    """The file, as an absolute path, or the module of `FILE.py:FUNCTION` or `MODULE:FUNCTION`."""
+    found = entry.rpartition(":")[0] or entry
+    return found if is_module(found) else os.path.abspath(Path(found).expanduser())
+
+
+def contents(places: Iterable[str]) -> dict[str, str]:
+    """The files that would run, what they import beside them included, with their hashes; modules with an empty one."""
+    found = dict[str, str]()
+    for each in places:
+        if is_module(each):
+            found[each] = ""
+        else:
+            found |= {_key(file): _hash(file) for file in with_imports(Path(each)) if file.is_file()}
+    return found
+
+
+def strange(places: Iterable[str]) -> list[str]:
+    """Those of the files and modules that the user has neither named nor agreed to as they are now.
+
+    A file that is gone runs nothing.
+    """
+    known = _remembered() | _agreed
+    return [
+        each
+        for each in places
+        if not _is_followed(each) and any(known.get(name) != content for name, content in contents([each]).items())
+    ]
+
+
+def agree(agreed: Mapping[str, str]) -> None:
+    """Let files with these `contents` run, now and later. Where nothing can be written, only this process knows it."""
+    _agreed.update(agreed)
+    partial = _file().with_name(f"{_file().name}.{os.getpid()}")
+    try:
+        _file().parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(json.dumps(_remembered() | dict(agreed), indent=1) + "\n", encoding="utf-8")
+        partial.replace(_file())
+    except OSError:
+        partial.unlink(missing_ok=True)
+
+
+def follow(places: Iterable[str]) -> None:
+    """Let files run that the user has named, as they are and as they will be, while this process lasts."""
+    for each in places:
+        if is_module(each):
+            _agreed[each] = ""
+        else:
+            _followed.add(_key(Path(each)))
+
+
+def grants() -> Grants:
+    """What may run in this process, for one that it starts."""
+    return Grants(dict(_agreed), sorted(_followed))
+
+
+def take(given: Grants) -> None:
+    """Let run what may run in the process that started this one."""
+    _agreed.update(given.contents)
+    _followed.update(given.followed)
+
+
+def source(path: Path, imported: bool = False) -> bytes:
+    """The content of a file that is about to run; `imported` by another file of the user's.
+
+    Raises UntrustedError, one line, if the user has not agreed to it; OSError if it cannot be read.
+    """
+    content = path.read_bytes()
+    key, found = _key(path), hashlib.sha256(content).hexdigest()
+    if _agreed.get(key) == found or _remembered().get(key) == found:
+        return content
+    if key in _followed or (imported and any(Path(key).is_relative_to(Path(file).parent) for file in _followed)):
+        agree({key: found})
+        return content
+    raise UntrustedError(f"{path} is not trusted as it is now; read it, run: rlplay trust {shlex.quote(str(path))}")
+
+
+def check_module(name: str) -> None:
+    """Raises UntrustedError, one line, if the user has not agreed that an installed module runs."""
+    if name not in _agreed and name not in _remembered():
+        raise UntrustedError(f"the module {name} is not trusted; add --trust if it may run")
+
+
+def described(each: str) -> str:
+    """A file or module, and the files beside it that it imports, for a question to the user."""
+    if is_module(each):
+        return each
+    file, *others = with_imports(Path(each))
+    names = [str(path.relative_to(file.resolve().parent)) for path in others[:_MOST_NAMED]]
+    names += [f"{len(others) - len(names)} more"] * (len(others) > len(names))
+    return f"{each} (imports {', '.join(names)})" if names else each
+
+
+def _is_followed(each: str) -> bool:
+    return each in _agreed if is_module(each) else _key(Path(each)) in _followed
+
+
+def _key(path: Path) -> str:
+    return os.path.realpath(path.expanduser())
+
+
+def _hash(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return "unreadable"
+
+
+def _file() -> Path:
+    return paths.home() / "trusted.json"
+
+
+def _remembered() -> dict[str, str]:
+    try:
+        content = json.loads(_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
