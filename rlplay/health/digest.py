@@ -61,6 +61,7 @@ class Digest:
     tokens: bool  # whether tokens are on record, and not only the words of another trainer's answers
     groups: int
     cut: int
+    ends_known: bool  # whether the run says which answers were cut
     ended_earned: float | None  # mean reward of the answers that ended
     cut_earned: float | None  # mean reward of those that were cut
     limit: int  # tokens of the longest answer that was cut; 0 without one
@@ -76,6 +77,7 @@ class Digest:
     repeats: float  # mean seq-rep-4
     variety: float
     mismatch: float | None  # mean k3 between the log-probabilities that sampled and those of the first step, nats
+    apart: bool  # whether another program sampled, such as vLLM
     broken_marks: dict[str, int]
     openings: Counter[str]
     marks_within: Counter[str]
@@ -114,6 +116,7 @@ def digest(update: Update) -> Digest | None:
         tokens=bool((sampled.token_ids >= 0).all()),
         groups=len(np.unique(sampled.group)),
         cut=int(sampled.truncated.sum()),
+        ends_known=sampled.ends_known,
         ended_earned=_mean(rewards[sampled.truncated == 0]),
         cut_earned=_mean(rewards[sampled.truncated == 1]),
         limit=int(lengths[sampled.truncated == 1].max(initial=0)),
@@ -129,6 +132,7 @@ def digest(update: Update) -> Digest | None:
         repeats=float(repeats.mean()),
         variety=variety(sampled),
         mismatch=None if mismatch is None else mismatch[0],
+        apart=sampled.sampling_logprobs is not None,
         broken_marks=broken_marks(sampled),
         openings=openings(sampled),
         marks_within=marks_within(sampled, marks),
@@ -180,7 +184,11 @@ def _mismatch(update: Update) -> tuple[float, Place] | None:
         return None
     index = spans(sampled.offsets, update.steps[0].rows)
     own = sampled.mask[index] == 1
-    off = (update.steps[0].logprobs - sampled.old_logprobs[index])[own].astype(np.float64)
+    before = sampled.old_logprobs if sampled.sampling_logprobs is None else sampled.sampling_logprobs
+    off = (update.steps[0].logprobs - before[index])[own].astype(np.float64)
+    if sampled.sampling_logprobs is not None:
+        known = ~np.isnan(off)  # vLLM gives none where it has computed NaN
+        own[own], off = known, off[known]
     if not len(off) or not np.isfinite(off).all():
         return None
     with np.errstate(over="ignore"):

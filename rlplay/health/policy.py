@@ -9,6 +9,7 @@ import numpy as np
 
 from rlplay.health.digest import Digest
 from rlplay.health.finding import Evidence, Finding
+from rlplay.health.reward import within_groups
 from rlplay.health.trend import WINDOW, ceiling, trend
 from rlplay.trace.kinds import kind_of
 from rlplay.trace.metrics import ROUNDING
@@ -53,7 +54,7 @@ def too_far(run: Evidence) -> Finding | None:
         "step too large",
         "The steps are too large",
         f"{len(far)} of the last {len(moved)} updates moved more than {percent(FAR)} of the probability; update "
-        f"{update} moved {percent(worst)}{size}. PPO's clip range of 0.2 allows about 10 %.",
+        f"{update} moved {percent(worst)}{size}. PPO's clip range of 0.2 corresponds to about 10 %.",
         f"The learning rate {rate} is too large for this model{f', with {steps} optimizer steps on each batch' * many}."
         " What one update learns, the next one destroys.",
         f"{'Lower num_iterations, or lower' if many else 'Lower'} learning_rate to a tenth, and begin again: the "
@@ -233,7 +234,7 @@ def _remedies(run: Evidence, falls: bool) -> tuple[list[str], list[str]]:
     found: list[tuple[str, str]] = []
     if falls:
         found.append(("learning_rate", "Go back to an earlier update and lower learning_rate."))
-    if equal is not None and equal >= 0.5:
+    if within_groups(run) and equal is not None and equal >= 0.5:
         found.append((
             "num_generations",
             f"{percent(equal)} of the groups earn equal rewards and teach nothing: take other prompts, easier or "

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
 
+from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.equations import other_loss_terms
 from rlplay.algorithms.settings import settled
 from rlplay.health.answers import GOLD_COLUMNS, Pairs
@@ -258,14 +259,15 @@ def carries_over(run: Evidence) -> str:
 
 
 def silent(run: Evidence) -> Finding | None:
-    """The rewards say nothing: every advantage is 0, or most groups are flat."""
+    """The rewards say nothing: every advantage is 0, or most groups are flat and the baseline is their mean."""
     if ceiling(run):
         return None
+    grouped = within_groups(run)
     window = max(RECENT, math.ceil(GROUPS / run.now.groups))
     groups, known = run.mean("frac_reward_zero_std", window), len(run.series("frac_reward_zero_std"))
     silent_groups = sum(each.groups for each in takewhile(lambda each: each.silent, reversed(run.digests)))
     every = silent_groups >= GROUPS or (run.now.silent and len(run.digests) == 1)
-    if not every and (groups is None or known < window or groups < MOSTLY):
+    if not every and (not grouped or groups is None or known < window or groups < MOSTLY):
         return None
     mean = run.mean("reward", window)
     others = other_loss_terms(settled(run.settings))
@@ -279,13 +281,22 @@ def silent(run: Evidence) -> Finding | None:
         f"Every advantage is 0: update {run.now.update} can learn nothing from its rewards.{rest} {share}".rstrip()
         if every
         else f"{share} The mean reward is {number(mean or 0.0)}.",
-        "Answers to the same prompt earn the same, so there is nothing to compare. The prompts are too hard or too "
-        "easy for this policy, or its answers too much alike.",
-        "Take other prompts, easier or harder, or more num_generations.",
-        ("num_generations",),
+        "A group whose answers all earn the same has nothing to compare. The prompts are too hard or too easy for this "
+        "policy, or its answers too much alike."
+        if grouped
+        else "No answer earned more or less than its baseline.",
+        "Take other prompts, easier or harder, or more num_generations."
+        if grouped
+        else "Take other prompts, easier or harder, or a reward that differs between answers.",
+        ("num_generations",) if grouped else (),
         run.now.examples[0].place if run.now.examples else None,
         run.now.examples,
     )
+
+
+def within_groups(run: Evidence) -> bool:
+    """Whether each answer is compared with the others to its prompt, so that a group of equal rewards has no signal."""
+    return BASELINES[settled(run.settings).baseline].siblings
 
 
 MOSTLY, GROUPS = 0.9, 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlplay.health.digest import Digest, digest
 from rlplay.health.examine import findings
@@ -19,8 +19,22 @@ MOST = 400
 """Digests kept of a run that grows; each takes some kilobytes."""
 
 
+class Taken(NamedTuple):
+    """An update's digest, with the state of the update that it is of."""
+
+    number: int
+    state: tuple[str, int]
+    digest: Digest
+
+
+def taken(update: Update) -> Taken | None:
+    """The digest of an update as far as it has come, made by any thread; None before its answers are all sampled."""
+    state, made = _state(update), digest(update)
+    return None if made is None else Taken(update.number, state, made)
+
+
 class Health:
-    """The digests of a run's updates, beside its history, which somebody else fills."""
+    """The digests of a run's updates, beside its history, which somebody else fills. It belongs to one thread."""
 
     def __init__(self, history: History, ends: Mapping[int, str] | None = None) -> None:
         self.history = history
@@ -30,11 +44,14 @@ class Health:
 
     def add(self, update: Update) -> None:
         """Take an update as far as it has come; the same state again costs nothing."""
-        state = _state(update)
-        if self._states.get(update.number) != state and (found := digest(update)) is not None:
-            self._digests[update.number], self._states[update.number] = found, state
-            if len(self._digests) > MOST:
-                self._thin()
+        if not self.holds(update) and (made := taken(update)) is not None:
+            self.keep(made)
+
+    def keep(self, made: Taken) -> None:
+        """Take an update whose digest has been made already."""
+        self._digests[made.number], self._states[made.number] = made.digest, made.state
+        if len(self._digests) > MOST:
+            self._thin()
 
     def holds(self, update: Update) -> bool:
         """Whether an update has been taken in its present state."""
@@ -52,8 +69,7 @@ class Health:
     def evidence(self, last: int, settings: Mapping[str, Any]) -> Evidence | None:
         """What is known up to update `last`, since its stage began; None before any answer is."""
         first = max((border for border in self.history.stage_borders if border <= last), default=0)
-        among = (self._digests.get(n) for n in sorted(self._digests) if first <= n <= last)
-        known = [each for each in among if each is not None]  # a thread may thin them out meanwhile
+        known = [self._digests[n] for n in sorted(self._digests) if first <= n <= last]
         return Evidence(last, first, known, self.history, settings, self.ends) if known else None
 
     def _thin(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import msgspec
 import numpy as np
@@ -11,14 +10,12 @@ import pytest
 
 from rlplay.health.digest import digest
 from rlplay.health.examine import findings, passed
-from rlplay.health.run import Health, examine_run
+from rlplay.health.run import Health
 from rlplay.health.setup import template
 from rlplay.trace.history import History
-from rlplay.trace.records import Credited, Finished, Rewound, Sampled, Scored, Stepped, Survey
-from rlplay.trace.runfile import RunWriter
+from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped, Survey
 from rlplay.trace.update import Update
-from tests.cli.command_line import called
-from tests.recorded import SETTINGS, synthetic_run, synthetic_started, synthetic_update
+from tests.recorded import SETTINGS, synthetic_update
 
 CHOSEN = msgspec.to_builtins(SETTINGS)
 
@@ -127,6 +124,31 @@ def test_the_column_with_the_answer_counts_and_not_a_row_s_number_that_more_answ
     assert "6 of them contain the value of their column “solution”" in found[0].evidence
 
 
+def apart(gap):
+    """A sampler in another program, whose log-probabilities are off by `gap`."""
+    return lambda record: {"sampling_logprobs": record.old_logprobs + np.float32(gap)}
+
+
+def test_a_sampler_in_another_program_may_be_off_by_its_precision():
+    assert "mismatch" not in [finding.name for finding in examined(sampled=apart(0.1))], "a KL of 0.005"
+    (found,) = [finding for finding in examined(sampled=apart(0.2)) if finding.name == "mismatch"]
+    assert "a KL of 0.0187 nats per token. They should be nearly equal." in found.evidence
+    assert [f.name for f in examined(stepped=moved(np.exp(-0.1)))][:1] == ["mismatch"], "the same program has no excuse"
+
+
+def test_what_says_nothing_about_ends_has_no_good_word_about_them():
+    health = Health(History(), None)
+    for number in range(1, 4):
+        update = Update(number)
+        for record in records(number, sampled={"ends_known": False}):
+            update.add(record)
+            health.history.add(record)
+        health.add(update)
+    run = health.evidence(3, CHOSEN)
+    assert run is not None
+    assert dict(passed(run, []))["End of answers"] == ""
+
+
 def test_a_sampler_that_disagrees():
     found = examined(stepped=moved(0.8))
     assert found[0].name == "mismatch"
@@ -206,6 +228,20 @@ def test_a_few_groups_without_a_difference_may_be_chance():
 
     assert "no signal" not in names(15)
     assert "no signal" in names(16)
+
+
+def test_groups_of_equal_rewards_are_no_problem_without_a_group_baseline():
+    def found(baseline, **fields):
+        settings = {**CHOSEN, "baseline": baseline}
+        return {each.name: each for each in examined(16, settings=settings, finished=flat_groups, **fields)}
+
+    assert found("group_mean")["no signal"].title == "Most groups teach nothing"
+    assert "no signal" not in found("none")
+    assert "no signal" not in found("batch_mean")
+    silenced = found("none", credited=silent)["no signal"]
+    assert silenced.title == "Every advantage is 0"
+    assert "prompt" not in silenced.cause
+    assert silenced.settings == ()
 
 
 def test_cut_answers_come_first_only_where_they_earn_less():
@@ -319,66 +355,3 @@ def test_a_critic_that_explains_nothing():
 
 def test_pairs_have_no_rewards_to_judge():
     assert examined(settings={**CHOSEN, "loss_type": "sigmoid"}, scored=everywhere(0.0)) == []
-
-
-def test_updates_that_were_undone_do_not_count():
-    health = Health(History())
-    for number in (1, 2, 3):
-        update = Update(number)
-        for record in records(number, finished=moved(1e-3)):
-            update.add(record)
-        health.add(update)
-    assert health.findings(3, CHOSEN)[0].name == "step too large"
-    health.go_back(1)
-    assert all(finding.name != "step too large" for finding in health.findings(3, CHOSEN))
-
-
-def sick_run(path):
-    writer = RunWriter.create(path, synthetic_started())
-    for number in (1, 2, 3):
-        for record in records(number, finished=moved(1e-3)):
-            writer.append(record)
-    writer.close()
-    return path
-
-
-def test_the_command_says_what_is_wrong_and_exits_with_1(capsys, tmp_path):
-    status, out, _ = called(capsys, "health", str(sick_run(tmp_path / "sick.rlplay")))
-    assert status == 1
-    assert "sick, update 3: 1 problem found." in out
-    assert "1. The steps are too large" in out
-    assert "Look at" in out
-    status, out, _ = called(capsys, "health", "--json", str(tmp_path / "sick.rlplay"))
-    assert status == 1
-    found = json.loads(out)["findings"]
-    assert found[0]["name"] == "step too large"
-    assert set(found[0]["place"]) == {"update", "answer", "token"}
-
-
-def test_a_run_is_read_from_its_first_and_newest_updates(tmp_path):
-    run, found = examine_run(synthetic_run(tmp_path / "run.rlplay", updates=40))
-    assert run is not None
-    assert [each.update for each in run.digests] == [*range(1, 6), *range(11, 41)]
-    assert isinstance(found, list)
-
-
-def test_a_rewound_run_has_updates_that_do_not_count(capsys, tmp_path):
-    path = synthetic_run(tmp_path / "back.rlplay", updates=3)
-    writer = RunWriter.reopen(path)
-    writer.append(Rewound(update=0, abandoned=3, asked=True))
-    writer.close()
-    status, out, _ = called(capsys, "health", str(path))
-    assert status == 0
-    assert out == (
-        "back is back at the start: updates 1 to 3 are undone. The file keeps them; rlplay replay draws them grey.\n"
-    )
-
-
-def test_a_run_without_answers_is_not_back_at_its_start(capsys, tmp_path):
-    path = tmp_path / "part.rlplay"
-    writer = RunWriter.create(path, synthetic_started())
-    for number in (1, 2, 3):
-        writer.append(synthetic_update(number)[-1])
-    writer.append(Rewound(update=1, abandoned=3, asked=True))
-    writer.close()
-    assert called(capsys, "health", str(path))[:2] == (0, "part has no finished update with its answers yet.\n")

@@ -143,6 +143,24 @@ def moved(mask, old, new):
     return found
 
 
+def test_a_sampler_in_another_program_is_compared_with_the_first_step():
+    sampled, *_, stepped, _ = synthetic_update(1, prompts=2, generations=2, length=1, steps=1)
+    own = np.array([-1, np.nan, -0.5, -1], dtype=np.float32)  # vLLM had no number for the second
+    update = Update(1)
+    update.add(msgspec.structs.replace(sampled, old_logprobs=np.float32([-2] * 4), sampling_logprobs=own))
+    update.add(msgspec.structs.replace(stepped, logprobs=np.float32([-2] * 4)))
+    found = digest(update)
+    assert found is not None
+    assert found.apart
+    gaps = np.array([-1, -1.5, -1])
+    assert found.mismatch == pytest.approx((np.exp(gaps) - 1 - gaps).mean())
+    assert found.places["mismatch"] == Place(1, 2)
+    update.add(msgspec.structs.replace(sampled, old_logprobs=np.float32([-2] * 4)))
+    same = digest(update)
+    assert same is not None
+    assert (same.apart, same.mismatch) == (False, 0)
+
+
 def test_what_the_environment_wrote_and_what_is_unknown_has_not_moved():
     written = moved([1, 1, 1, 0], [-1, -1, -1, -9], [-1, -2, -1, -1])
     assert written.shift == pytest.approx((1 - np.exp(-1)) / 3)

@@ -9,7 +9,7 @@ from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.screens.leave import LeaveScreen
 from rlplay.verbs import VERBS
 from tests.recorded import synthetic_update
-from tests.ui.stage import playground, settled, shown
+from tests.ui.stage import playground, settled, shown, until
 
 OPENED = [
     "knobs", "branch", "timeline", "probe", "health", "held_out", "log", "help", "lessons", "orientation", "sort",
@@ -19,7 +19,9 @@ TYPED = ["find", "glossary", "paste"]
 
 async def begun(pilot, source):
     source.update(1)
+    await settled(pilot)
     source.kept[1] = pilot.app.session.newest
+    source.status(1)
     await settled(pilot)
 
 
@@ -89,6 +91,25 @@ async def test_a_live_run_ends_after_a_question_in_one_line():
         assert app.return_code is None
         await pilot.press("q", "q")
     assert app.return_code == 0
+
+
+async def test_the_question_follows_the_run_without_reading_the_run_file(monkeypatch):
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, source)
+        monkeypatch.delattr(type(source), "snapshots")
+        await pilot.press("q")
+        await settled(pilot)
+        assert shown(app.screen.query_one("Static")).endswith("goes on after update 1.")
+        source.update(2)
+        await until(pilot, lambda: "after update 1. Update 2 then" in shown(app.screen.query_one("Static")))
+        source.kept[2] = app.session.newest
+        source.status(2)
+        await until(pilot, lambda: shown(app.screen.query_one("Static")).endswith("goes on after update 2."))
+        source.put(Failed("out of memory"), None)
+        await settled(pilot)
+        app.screen.follow()
+        assert shown(app.screen.query_one("Static")).endswith("goes on after update 2.")
 
 
 async def test_enter_agrees_too():

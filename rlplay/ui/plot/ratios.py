@@ -18,6 +18,7 @@ from rlplay.ui.plot.views import FIRST, NOT_RECORDED, Source, View
 ONE_STEP_HERE = "One optimizer step per batch, so every ratio is 1 and nothing is clipped."
 ONE_STEP = f"{ONE_STEP_HERE} Raise Iterations (`k`) to see it move."
 NO_STEP = "How far a step moves each token's probability will be drawn here. Press `s` for the first step."
+ONE_STEP_UNNAMED = "One optimizer step per batch, so every ratio is 1."
 ONE_STEP_THEN = "This update took one optimizer step, so every ratio was 1 and nothing was clipped."
 
 
@@ -52,6 +53,8 @@ class Ratios:
             map_of_update = PullMap().draw(source, size, log)
             if isinstance(map_of_update, Picture):
                 return map_of_update
+            if source.settings.get("algorithm") == "":
+                return ONE_STEP_UNNAMED
             return ONE_STEP_THEN if _past(source) else ONE_STEP if source.steered else ONE_STEP_HERE
         if step is None or source.live is None or source.live.sampled is None:
             return source.coming(NO_STEP)

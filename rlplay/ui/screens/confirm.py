@@ -8,11 +8,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Static
 
 from rlplay.trace.text import visible
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
+from rlplay.ui.widgets.steady_static import SteadyStatic
 
 
 class ConfirmScreen(Dialogue[bool]):
@@ -40,4 +40,11 @@ class ConfirmScreen(Dialogue[bool]):
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title, panel.border_subtitle = self._title, keyed(self._keys)
-            yield Static(Content(visible(self._question)))
+            yield SteadyStatic(id="question")
+
+    def on_mount(self) -> None:
+        self.ask(self._question)
+
+    def ask(self, question: str) -> None:
+        """Put the question, or put it in other words."""
+        self.query_one("#question", SteadyStatic).say(Content(visible(question)))

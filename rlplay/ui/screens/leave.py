@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from rlplay.paths import shortest_name
-from rlplay.trace.runfile_format import RunFileError
 from rlplay.ui.screens.confirm import ConfirmScreen
 from rlplay.ui.session.session import Session
+
+_REFRESH_SECONDS = 0.25
 
 
 class LeaveScreen(ConfirmScreen):
@@ -17,21 +17,27 @@ class LeaveScreen(ConfirmScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "dismiss(True)", "leave")]
 
-    def __init__(self, question: str) -> None:
-        super().__init__("Leave", question, "leave", "`enter` or `q` again")
+    def __init__(self, session: Session, name: str) -> None:
+        """`name` is what `rlplay resume` calls the run."""
+        super().__init__("Leave", question(session, name), "leave", "`enter` or `q` again")
+        self._session, self._called = session, name
+
+    def on_mount(self) -> None:
+        self.set_interval(_REFRESH_SECONDS, self.follow)
+
+    def follow(self) -> None:
+        """Say what is kept by now; once the engine has ended, what was kept by then."""
+        if words := question(self._session, self._called):
+            self.ask(words)
 
 
-def question(session: Session) -> str:
+def question(session: Session, name: str) -> str:
     """What leaving ends and what is kept, in a line; "" if no work is lost: nothing is live, or no update finished."""
-    newest = session.newest
-    if not session.has_engine or session.failed is not None or newest is None or not session.finished:
+    newest, status = session.newest, session.status
+    live = session.has_engine and session.failed is None and newest is not None and session.finished
+    if not live or newest is None or status is None:
         return ""
-    try:
-        kept = max(session.source.snapshots(), default=0)
-    except RunFileError:
-        kept = 0
-    if not kept:
+    if not status.kept:
         return "Leave? The run ends, and nothing of it can be resumed yet."
-    lost = "" if newest.number <= kept else f" Update {newest.number} then begins again."
-    name = shortest_name(session.source.path)
-    return f"Leave? The run is on disk: rlplay resume {name} goes on after update {kept}.{lost}"
+    lost = "" if newest.number <= status.kept else f" Update {newest.number} then begins again."
+    return f"Leave? The run is on disk: rlplay resume {name} goes on after update {status.kept}.{lost}"

@@ -176,6 +176,8 @@ class AnswerFacts:
             weight=last["weights"],
             left_out=None if left_out is None else int(left_out),
             log_ratio=None if last["logprobs"] is None else last["logprobs"] - float(self.sampled.old_logprobs[token]),
+            correction=value_at(None if credited is None else credited.correction, token),
+            correction_rule=None if credited is None else credited.correction_rule,
             reward=self.value("token_rewards", token),
             returned=self.value("returns", token),
             baseline=value_at(None if credited is None else credited.baseline, token),

@@ -174,12 +174,12 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         """The group's mean and standard deviation; before there are any, how many answers it has."""
         assert self._sampled is not None
         credited, numbers = self._credited, ""
-        if credited is not None and self._kind in REWARDED:
+        count = int((self._sampled.group == group).sum())
+        if credited is not None and self._kind in REWARDED and count > 1:
             numbers = f"{plain(float(credited.group_mean[group]))} ± {plain(float(credited.group_std[group]))}"
         if group in self._silent:
             numbers = f"{numbers.partition(' ±')[0]} all equal".strip()
         if not numbers:
-            count = int((self._sampled.group == group).sum())
             numbers = f"{count} answer{'s' * (count > 1)}"
         yield Segment(numbers, self.palette.warning if group in self._silent else self.palette.muted)
 
@@ -295,9 +295,10 @@ def _outcomes(update: Update) -> Array | None:
 
 
 def _without_signal(update: Update) -> set[int]:
-    """The groups in which every advantage is 0."""
+    """The groups of two answers and more in which every advantage is 0."""
     sampled, credited = update.sampled, update.credited
     if sampled is None or credited is None:
         return set()
     pulled = per_answer(sampled, (credited.advantages != 0) & (sampled.mask == 1)) > 0
-    return set(range(len(sampled.prompts))) - set(sampled.group[pulled].tolist())
+    several = np.flatnonzero(np.bincount(sampled.group, minlength=len(sampled.prompts)) > 1)
+    return set(several.tolist()) - set(sampled.group[pulled].tolist())

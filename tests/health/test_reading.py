@@ -1,0 +1,77 @@
+"""The health of recorded runs: which updates count, and what the command says."""
+
+from __future__ import annotations
+
+import json
+
+from rlplay.health.run import Health, examine_run
+from rlplay.trace.history import History
+from rlplay.trace.records import Rewound
+from rlplay.trace.runfile import RunWriter
+from rlplay.trace.update import Update
+from tests.cli.command_line import called
+from tests.health.test_checks import CHOSEN, moved, records
+from tests.recorded import synthetic_run, synthetic_started, synthetic_update
+
+
+def test_updates_that_were_undone_do_not_count():
+    health = Health(History())
+    for number in (1, 2, 3):
+        update = Update(number)
+        for record in records(number, finished=moved(1e-3)):
+            update.add(record)
+        health.add(update)
+    assert health.findings(3, CHOSEN)[0].name == "step too large"
+    health.go_back(1)
+    assert all(finding.name != "step too large" for finding in health.findings(3, CHOSEN))
+
+
+def sick_run(path):
+    writer = RunWriter.create(path, synthetic_started())
+    for number in (1, 2, 3):
+        for record in records(number, finished=moved(1e-3)):
+            writer.append(record)
+    writer.close()
+    return path
+
+
+def test_the_command_says_what_is_wrong_and_exits_with_1(capsys, tmp_path):
+    status, out, _ = called(capsys, "health", str(sick_run(tmp_path / "sick.rlplay")))
+    assert status == 1
+    assert "sick, update 3: 1 problem found." in out
+    assert "1. The steps are too large" in out
+    assert "Look at" in out
+    status, out, _ = called(capsys, "health", "--json", str(tmp_path / "sick.rlplay"))
+    assert status == 1
+    found = json.loads(out)["findings"]
+    assert found[0]["name"] == "step too large"
+    assert set(found[0]["place"]) == {"update", "answer", "token"}
+
+
+def test_a_run_is_read_from_its_first_and_newest_updates(tmp_path):
+    run, found = examine_run(synthetic_run(tmp_path / "run.rlplay", updates=40))
+    assert run is not None
+    assert [each.update for each in run.digests] == [*range(1, 6), *range(11, 41)]
+    assert isinstance(found, list)
+
+
+def test_a_rewound_run_has_updates_that_do_not_count(capsys, tmp_path):
+    path = synthetic_run(tmp_path / "back.rlplay", updates=3)
+    writer = RunWriter.reopen(path)
+    writer.append(Rewound(update=0, abandoned=3, asked=True))
+    writer.close()
+    status, out, _ = called(capsys, "health", str(path))
+    assert status == 0
+    assert out == (
+        "back is back at the start: updates 1 to 3 are undone. The file keeps them; rlplay replay draws them grey.\n"
+    )
+
+
+def test_a_run_without_answers_is_not_back_at_its_start(capsys, tmp_path):
+    path = tmp_path / "part.rlplay"
+    writer = RunWriter.create(path, synthetic_started())
+    for number in (1, 2, 3):
+        writer.append(synthetic_update(number)[-1])
+    writer.append(Rewound(update=1, abandoned=3, asked=True))
+    writer.close()
+    assert called(capsys, "health", str(path))[:2] == (0, "part has no finished update with its answers yet.\n")
