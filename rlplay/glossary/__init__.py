@@ -16,6 +16,7 @@ from rlplay.glossary.reward_sources import REWARD_SOURCES
 from rlplay.glossary.term import Term
 from rlplay.search import plain, search
 from rlplay.spelling import did_you_mean
+from rlplay.trace.text import quote
 
 __all__ = ["MOMENTS", "TERMS", "Term", "matching", "term_called"]
 
@@ -49,4 +50,4 @@ def term_called(name: str) -> Term:
     try:
         return known[plain(name)]
     except KeyError:
-        raise ValueError(f"the glossary has no {name!r}{did_you_mean(name, list(TERMS))}") from None
+        raise ValueError(f"the glossary has no {quote(name)}{did_you_mean(name, list(TERMS))}") from None

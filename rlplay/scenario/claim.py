@@ -6,6 +6,7 @@ A metric of the run, at an update (`last` if left out), alone or compared with a
 - expect: {text: Held-out reward at the end, metric: eval_reward, at: last, above: 0.85}
 - expect: {text: Answers are ≥ 4 tokens longer, metric: completions/mean_length, minus: first, above: 4}
 - expect: {text: Praise multiplies, metric: rewards/praise/mean, at: 25, ratio_to: 1, above: 10}
+- expect: {text: The largest step so far, metric: kl_old_exact, at: highest, below: 0.0101}
 ```
 
 The numbers complete the `text`: "Praise multiplies: 0.344 → 30.9 (90×, expected > 10×)". The text should name the
@@ -20,26 +21,35 @@ The probability of one token as an answer to the first prompt, before or after t
 ```
 
 One token's statistic in the last update, any lens by name; or its mean, least or largest value over the moves and
-tokens that the policy sampled (`of: mean`, `min` or `max`):
+tokens that the policy sampled (`of: mean`, `min` or `max`); or the largest difference between two tokens of the same
+answer (`of: range`):
 
 ```yaml
 - expect: {text: The first return, lens: returns, completion: 0, token: 0, equals: 5.23}
 - expect: {text: Every token is pulled alike, lens: credit, of: min, above: 0.9}
+- expect: {text: All tokens of an answer alike, lens: advantages, of: range, equals: 0}
 ```
 
-A world's square after the last update: the probability of a move there, or the critic's value:
+A world's square after the last update: the probability of a move there, the critic's value, or V*, the value of the
+best policy, which follows from the world's rules:
 
 ```yaml
 - expect: {text: The way out of a1, square: a1, move: →, above: 0.9}
 - expect: {text: The start's value, square: a1, of: value, above: 0.85}
+- expect: {text: V* of the start, square: a1, of: best, equals: 0.9020}
 ```
 
-A metric may also be compared with the branch that was given up last: `minus: undone`, at the same update.
+A metric may also be compared with the branch that was given up last, at the same update (`minus: undone`), or with
+another metric at the same update:
+
+```yaml
+- expect: {text: Loose less strict, metric: rewards/mentioned/mean, minus_metric: gold/correct/mean, above: 0.5}
+```
 
 `of` of a probability is `token` (the mass of every token with that text), `others` or `all`; `position` counts
 completion tokens from 0. Only recorded candidates are summed: for the whole vocabulary, set `candidates` to its size.
-A bound is `above`, `below` or `equals` (within 0.0001); several must all hold. After a rewind, `first` and `last` mean
-the live branch.
+A bound is `above`, `below` or `equals` (within 0.0001); several must all hold. After a rewind, `first`, `last`,
+`highest` and `lowest` mean the live branch.
 """
 
 from __future__ import annotations
@@ -53,6 +63,7 @@ from rlplay.spelling import did_you_mean
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe
 from rlplay.trace.numbers import compact
+from rlplay.trace.text import quote
 
 TOLERANCE = 1e-4
 
@@ -79,16 +90,17 @@ class Bounds(msgspec.Struct, frozen=True):
         return [(sign, bound) for sign, bound in signs if bound is not None]
 
 
-Point = int | Literal["first", "last"]
+Point = int | Literal["first", "last", "highest", "lowest"]
 Undone = Literal["undone"]
 
 
 class MetricValue(msgspec.Struct, frozen=True):
-    """A metric at an update, alone or compared with another update."""
+    """A metric at an update, alone or compared: with another update, or with another metric at this one."""
 
     metric: str
     at: Point = "last"
     minus: Point | Undone | None = None
+    minus_metric: str | None = None
     ratio_to: Point | Undone | None = None
 
 
@@ -103,20 +115,20 @@ class TokenProbability(msgspec.Struct, frozen=True):
 
 
 class LensValue(msgspec.Struct, frozen=True):
-    """A statistic of the last update: of one token, or over all that the policy sampled."""
+    """A statistic of the last update: of one token, over all that the policy sampled, or within answers."""
 
     lens: str
     completion: int = 0
     token: int = 0
-    of: Literal["token", "mean", "min", "max"] = "token"
+    of: Literal["token", "mean", "min", "max", "range"] = "token"
 
 
 class SquareValue(msgspec.Struct, frozen=True):
-    """The policy or the critic on a square of a world, after the last update."""
+    """The policy or the critic on a square of a world, after the last update; or the best value there is."""
 
     square: str
     move: str = ""
-    of: Literal["probability", "value"] = "probability"
+    of: Literal["probability", "value", "best"] = "probability"
 
 
 Quantity = MetricValue | TokenProbability | LensValue | SquareValue
@@ -148,16 +160,16 @@ def parse_expect(argument: Any) -> Expect:
     rest, kind = {name: value for name, value in argument.items() if name != "text"}, named[0]
     bounds = {name: rest.pop(name) for name in Bounds.__struct_fields__ if name in rest}
     if unknown := [name for name in rest if name not in kind.__struct_fields__]:
-        raise ValueError(f"expect does not know {unknown[0]!r} here; it knows {', '.join(kind.__struct_fields__)}")
+        raise ValueError(f"expect does not know {quote(unknown[0])} here; it knows {', '.join(kind.__struct_fields__)}")
     if all(value is None for value in bounds.values()):
         raise ValueError("expect needs above, below or equals")
-    if rest.get("minus") is not None and rest.get("ratio_to") is not None:
-        raise ValueError("expect takes minus or ratio_to, not both")
+    if len(given := [name for name in ("minus", "minus_metric", "ratio_to") if rest.get(name) is not None]) > 1:
+        raise ValueError(f"expect takes {' or '.join(given)}, not both")
     try:
         claim = Expect(" ".join(argument["text"].split()), msgspec.convert(rest, kind), msgspec.convert(bounds, Bounds))
     except msgspec.ValidationError as error:
         name = str(error).rpartition("$.")[2].rstrip("`")
-        raise ValueError(f"{name} of expect takes {_takes(kind, name)}; got {argument[name]!r}") from None
+        raise ValueError(f"{name} of expect takes {_takes(kind, name)}; got {quote(argument[name])}") from None
     _check_values(claim, rest | bounds)
     return claim
 
@@ -178,10 +190,11 @@ def _check_values(claim: Expect, given: dict[str, Any]) -> None:
     for name, value in given.items():
         negative = name not in Bounds.__struct_fields__ and isinstance(value, int) and value < 0
         if negative or (isinstance(value, float) and not math.isfinite(value)):
-            raise ValueError(f"{name} of expect takes {_takes(type(quantity), name)}; got {value!r}")
+            raise ValueError(f"{name} of expect takes {_takes(type(quantity), name)}; got {quote(value)}")
     if bounds.above is not None and bounds.below is not None and bounds.above >= bounds.below:
         raise ValueError(f"no value is above {compact(bounds.above)} and below {compact(bounds.below)}")
     if isinstance(quantity, LensValue) and quantity.lens not in LENSES:
-        raise ValueError(f"unknown lens {quantity.lens!r}{did_you_mean(quantity.lens, list(LENSES))}")
-    if isinstance(quantity, MetricValue) and describe(quantity.metric) is None:
-        raise ValueError(f"unknown metric {quantity.metric!r}{did_you_mean(quantity.metric, list(METRICS))}")
+        raise ValueError(f"unknown lens {quote(quantity.lens)}{did_you_mean(quantity.lens, list(LENSES))}")
+    for metric in (quantity.metric, quantity.minus_metric) if isinstance(quantity, MetricValue) else ():
+        if metric is not None and describe(metric) is None:
+            raise ValueError(f"unknown metric {quote(metric)}{did_you_mean(metric, list(METRICS))}")

@@ -14,6 +14,7 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Ask, parse, parse_step
 from rlplay.spelling import did_you_mean
 from rlplay.trace.metrics import METRICS, describe, pair_of
+from rlplay.trace.text import quote
 from rlplay.verbs import VIEWS
 
 CONCEPTS = 60
@@ -46,7 +47,7 @@ def step_saying(scenario: Scenario, words: str) -> int:
     said = [" ".join(str(step.get("say", "")).split()) for step in whole_script(scenario)]
     found = [number for number, text in enumerate(said, start=1) if words in text]
     if len(found) != 1:
-        raise ValueError(f"{len(found)} steps of {scenario.name} say {words!r}; a moment of a lesson needs one")
+        raise ValueError(f"{len(found)} steps of {scenario.name} say {quote(words)}; a moment of a lesson needs one")
     return found[0]
 
 
@@ -75,9 +76,9 @@ def card_problems(name: str, line: int, _node: yaml.Node, content: dict[str, Any
         return
     for key, kind in _CARD.items():
         if key in card and not (isinstance(card[key], kind) and card[key]):
-            yield line, f"{key} of card takes {'a list of texts' if kind is list else 'text'}; got {card[key]!r}"
+            yield line, f"{key} of card takes {'a list of texts' if kind is list else 'text'}; got {quote(card[key])}"
     if any(not isinstance(each, str) for each in card["sources"]):
-        yield line, f"sources of card takes a list of texts; got {card['sources']!r}"
+        yield line, f"sources of card takes a list of texts; got {quote(card['sources'])}"
 
 
 def shows_problems(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
@@ -85,7 +86,7 @@ def shows_problems(name: str, line: int, _node: yaml.Node, content: dict[str, An
     numbers = content[name]
     fits = isinstance(numbers, list) and all(type(each) is int and 1 <= each <= CONCEPTS for each in numbers)
     if not fits:
-        yield line, f"shows is a list of concepts, whole numbers from 1 to {CONCEPTS}; got {numbers!r}"
+        yield line, f"shows is a list of concepts, whole numbers from 1 to {CONCEPTS}; got {quote(numbers)}"
 
 
 def knobs_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
@@ -106,4 +107,7 @@ def panels_problems(name: str, line: int, node: yaml.Node, content: dict[str, An
     for place, entry in zip(node.value, content[name], strict=True):
         if str(entry) not in VIEWS and describe(str(entry)) is None and pair_of(str(entry)) is None:
             known = [*VIEWS, *METRICS]
-            yield place.start_mark.line + 1, f"panels: unknown metric {str(entry)!r}{did_you_mean(str(entry), known)}"
+            yield (
+                place.start_mark.line + 1,
+                f"panels: unknown metric {quote(str(entry))}{did_you_mean(str(entry), known)}",
+            )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from rlplay.scenario.claim import LensValue, MetricValue, Point, Quantity, SquareValue, TokenProbability
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe, titled
+from rlplay.trace.records import Array
+from rlplay.trace.text import quote
 from rlplay.trace.update import Update
 
 
@@ -53,6 +55,9 @@ def _metric(quantity: MetricValue, history: Series, shown: Update | None) -> Mea
     unit = row.unit if row is not None else ""
     if unit == "tokens" and shown is not None:  # no metric counts the squares, which are tokens, too
         unit = f"{shown.step_word}s"
+    if quantity.minus_metric is not None:
+        _, base = _point(quantity.minus_metric, update, history)
+        return Measured(value - base, value, base, unit=unit)
     against = quantity.ratio_to if quantity.minus is None else quantity.minus
     if against is None:
         return Measured(value, value, unit=unit)
@@ -76,7 +81,7 @@ def _point(name: str, at: Point, history: Series) -> tuple[int, float]:
             raise LookupError(f"{titled(name)} has not been recorded at update {at}")
         index = list(updates).index(at)
     else:
-        index = 0 if at == "first" else -1
+        index = {"first": 0, "last": -1, "highest": int(np.argmax(values)), "lowest": int(np.argmin(values))}[at]
     return int(updates[index]), float(values[index])
 
 
@@ -86,6 +91,10 @@ def _undone(name: str, update: int, history: Series) -> float:
         if update in list(updates):
             return float(values[list(updates).index(update)])
     raise LookupError(f"no run that was undone has {titled(name)} at update {update}")
+
+
+_NAMED = "reward", "advantage units"
+"""Units of lenses that a claim's text names already."""
 
 
 def _lens(quantity: LensValue, update: Update | None) -> Measured:
@@ -101,13 +110,24 @@ def _lens(quantity: LensValue, update: Update | None) -> Measured:
             raise LookupError(f"answer {quantity.completion} has no token {quantity.token}")
         value = float(values[start + quantity.token])
     else:
-        own = values[(update.sampled.mask == 1) & ~np.isnan(values)]
-        if not len(own):
+        known = (update.sampled.mask == 1) & ~np.isnan(values)
+        if not known.any():
             raise LookupError(f"no token has {lens.title}")
-        value = float(own.mean() if quantity.of == "mean" else own.min() if quantity.of == "min" else own.max())
+        parts = np.split(np.where(known, values, np.nan), update.sampled.offsets[1:-1])
+        answers = [own for part in parts if len(own := part[~np.isnan(part)])]
+        value = float(_OVER[quantity.of](answers))
     if math.isnan(value):
         raise LookupError(f"this token has no {lens.title}")
-    return Measured(value, value, unit=lens.unit)
+    return Measured(value, value, unit="" if lens.unit in _NAMED else lens.unit)
+
+
+_OVER: dict[str, Callable[[list[Array]], Any]] = {
+    "mean": lambda answers: np.concatenate(answers).mean(),
+    "min": lambda answers: min(map(np.min, answers)),
+    "max": lambda answers: max(map(np.max, answers)),
+    "range": lambda answers: max(map(np.ptp, answers)),
+}
+"""What `of` makes of the values of each answer's own tokens."""
 
 
 def _square(quantity: SquareValue, update: Update | None) -> Measured:
@@ -115,6 +135,10 @@ def _square(quantity: SquareValue, update: Update | None) -> Measured:
     if survey is None or quantity.square not in survey.states:
         raise LookupError(f"no policy on square {quantity.square} has been recorded")
     row = survey.states.index(quantity.square)
+    if quantity.of == "best":
+        if survey.best_values is None:
+            raise LookupError("no policy has a finite best value here")
+        return Measured(float(survey.best_values[row]), float(survey.best_values[row]))
     if quantity.of == "value":
         if survey.values is None:
             raise LookupError("this algorithm trains no critic")
@@ -150,6 +174,6 @@ def _mass(quantity: TokenProbability, update: Update | None, after: bool) -> flo
     masses = [math.exp(float(logprob)) for logprob in logprobs]
     meant = [sampled.pieces.get(int(token)) == quantity.probability for token in sampled.top_ids[place]]
     if not any(meant):
-        raise LookupError(f"{quantity.probability!r} is not among the {len(meant)} candidates kept")
+        raise LookupError(f"{quote(quantity.probability)} is not among the {len(meant)} candidates kept")
     wanted = {"token": True, "others": False}
     return math.fsum(m for m, is_it in zip(masses, meant, strict=True) if wanted.get(quantity.of, is_it) == is_it)

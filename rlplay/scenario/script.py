@@ -20,7 +20,7 @@ script:
   - prefer: [a, b, skip]                        # labels for the next pairs, with labeller=user, after `phase: 1`
   - undo:                                       # rewinds by one update
   - rewind: 0                                   # to the state after this update
-  - probe: {prompt: "What is 2+2?", then: value}   # or samples, greedy, course; or completion and token
+  - probe: {prompt: "What is 2+2?", then: value}   # or samples, greedy, course; or completion and token; force: "2"
   - lens: credit                                # the screen: lens, focus: {completion: 0, token: 2}, older, live …
   - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in claim.py
 ```
@@ -46,6 +46,7 @@ from rlplay.trace.find import parse as parse_find
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe, pair_of
 from rlplay.trace.records import Choice
+from rlplay.trace.text import brief, quote
 from rlplay.verbs import MAP_VIEWS, PANELS, VERBS
 
 _MOST_CHOICES = 9
@@ -143,7 +144,7 @@ def parse_step(entry: dict[str, Any]) -> Step:
         raise ValueError("a step is a mapping with one verb, as in '- update: 3'")
     ((verb, argument),) = entry.items()
     if verb not in VERBS:
-        raise ValueError(f"unknown verb {str(verb)!r}{did_you_mean(str(verb), list(VERBS))}")
+        raise ValueError(f"unknown verb {quote(str(verb))}{did_you_mean(str(verb), list(VERBS))}")
     if verb == "tour":
         raise ValueError("a script cannot contain tour, which plays a script")
     if verb in _PACES:
@@ -153,13 +154,13 @@ def parse_step(entry: dict[str, Any]) -> Step:
 
 def _count(verb: str, argument: Any, least: int) -> int:
     if type(argument) is not int or argument < least:
-        raise ValueError(f"{verb} takes a whole number, {least} or more; got {argument!r}")
+        raise ValueError(f"{verb} takes a whole number, {least} or more; got {quote(argument)}")
     return argument
 
 
 def _text(verb: str, argument: Any) -> str:
     if not isinstance(argument, str) or not argument.strip():
-        raise ValueError(f"{verb} takes text; got {argument!r}")
+        raise ValueError(f"{verb} takes text; got {quote(argument)}")
     return " ".join(argument.split())
 
 
@@ -213,7 +214,7 @@ def _undo(verb: str, argument: Any) -> Rewind:
 
 def _refuse(verb: str, argument: Any) -> None:
     if argument is not None:
-        raise ValueError(f"{verb} takes no argument; got {argument!r}")
+        raise ValueError(f"{verb} takes no argument; got {quote(argument)}")
 
 
 def _ask(_verb: str, argument: Any) -> Ask:
@@ -227,10 +228,10 @@ def _ask(_verb: str, argument: Any) -> Ask:
         raise ValueError("a choice of ask is yes or no without quotes, which YAML reads as true or false; quote it")
     words = [_text("a choice of ask", choice if isinstance(choice, str) else str(choice)) for choice in choices]
     if len(set(words)) < len(words):
-        raise ValueError(f"two choices of ask are the same: {', '.join(words)}")
+        raise ValueError(f"two choices of ask are the same: {', '.join(map(brief, words))}")
     answer = " ".join(str(argument["answer"]).split())
     if answer not in words:
-        raise ValueError(f"the answer {answer!r} of ask is not one of its choices: {', '.join(words)}")
+        raise ValueError(f"the answer {quote(answer)} of ask is not one of its choices: {', '.join(map(brief, words))}")
     return Ask(
         _text("question", argument["question"]), words, words.index(answer), _text("because", argument["because"])
     )
@@ -245,7 +246,7 @@ def _change(_verb: str, argument: Any) -> Change:
 def _prefer(verb: str, argument: Any) -> Prefer:
     choices = argument if isinstance(argument, list) else [argument]
     if not choices or any(choice not in get_args(Choice) for choice in choices):
-        raise ValueError(f"{verb} takes a, b or skip, or a list of them; got {argument!r}")
+        raise ValueError(f"{verb} takes a, b or skip, or a list of them; got {quote(argument)}")
     return Prefer(choices)
 
 
@@ -283,7 +284,7 @@ def _morph(verb: str, argument: Any) -> ScreenVerb:
 
 def _known(what: str, name: Any, known: Sequence[str]) -> None:
     if name not in known:
-        raise ValueError(f"unknown {what} {str(name)!r}{did_you_mean(str(name), known)}")
+        raise ValueError(f"unknown {what} {quote(str(name))}{did_you_mean(str(name), known)}")
 
 
 def _check_focus(argument: Any) -> None:
@@ -298,20 +299,23 @@ _PROBE_ARGUMENTS: dict[str, type] = {
     "plain": bool,
     "completion": int,
     "token": int,
+    "force": str,
     "then": str,
 }
 
 
 def _check_probe(argument: Any) -> None:
     if not isinstance(argument, dict):
-        raise ValueError(f"probe takes a mapping with some of {', '.join(_PROBE_ARGUMENTS)}; got {argument!r}")
+        raise ValueError(f"probe takes a mapping with some of {', '.join(_PROBE_ARGUMENTS)}; got {quote(argument)}")
     for name, value in argument.items():
         if name not in _PROBE_ARGUMENTS:
-            raise ValueError(f"probe takes no {name!r}{did_you_mean(str(name), list(_PROBE_ARGUMENTS))}")
+            raise ValueError(f"probe takes no {quote(name)}{did_you_mean(str(name), list(_PROBE_ARGUMENTS))}")
         if type(value) is not _PROBE_ARGUMENTS[name]:
-            raise ValueError(f"{name} of probe takes a value of type {_PROBE_ARGUMENTS[name].__name__}; got {value!r}")
+            raise ValueError(
+                f"{name} of probe takes a value of type {_PROBE_ARGUMENTS[name].__name__}; got {quote(value)}"
+            )
     if argument.get("then", "value") not in (known := ("samples", "value", "greedy", "course")):
-        raise ValueError(f"then of probe is one of {', '.join(known)}; got {argument['then']!r}")
+        raise ValueError(f"then of probe is one of {', '.join(known)}; got {quote(argument['then'])}")
 
 
 _READERS: dict[str, Callable[[str, Any], Step]] = {

@@ -9,6 +9,7 @@ from rlplay.scenario.claim import Expect, SquareValue
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Exercise, Step
 from rlplay.spelling import did_you_mean
+from rlplay.trace.text import quote
 from rlplay.worlds.world import World, WorldError, read_world
 
 POLICIES = "table", "mlp"
@@ -39,8 +40,8 @@ def with_world_defaults(content: dict[str, Any]) -> dict[str, Any]:
 
 def check_squares(world: World | None, squares: Mapping[str, float | str]) -> None:
     """Raises ValueError, one line, if the setting `squares` paints what is not there."""
-    if squares and (world is None or not world.map):
-        raise ValueError("squares paints the map of a world, and this run has none")
+    if squares and world is None:
+        raise ValueError("squares paints the world of a run, and this run has none")
     if world is not None:
         world.repainted(squares)
 
@@ -48,7 +49,7 @@ def check_squares(world: World | None, squares: Mapping[str, float | str]) -> No
 def model_problem(scenario: Scenario) -> str | None:
     """Why the scenario's model cannot play it: a world needs a policy that chooses moves, and only a world does."""
     if scenario.world is not None and scenario.model not in POLICIES:
-        return f"{scenario.name} is about a world, so its model is {' or '.join(POLICIES)}; got {scenario.model!r}"
+        return f"{scenario.name} is about a world, so its model is {' or '.join(POLICIES)}; got {quote(scenario.model)}"
     if scenario.world is None and scenario.model in POLICIES:
         return f"model {scenario.model} chooses moves in a world, and {scenario.name} has none"
     return None
@@ -61,14 +62,14 @@ def check_claims(step: Step, world: Any) -> None:
         if not isinstance(quantity, SquareValue):
             continue
         if world is None:
-            raise ValueError(f"square {quantity.square!r} of expect needs a world; this scenario has none")
+            raise ValueError(f"square {quote(quantity.square)} of expect needs a world; this scenario has none")
         try:
             found = read_world(world)
         except WorldError:
             return  # the check of the key world reports it
         if quantity.square not in found.states:
             raise ValueError(
-                f"the world has no square {quantity.square!r}{did_you_mean(quantity.square, found.states)}"
+                f"the world has no square {quote(quantity.square)}{did_you_mean(quantity.square, found.states)}"
             )
         if quantity.of == "probability" and quantity.move not in found.actions:
-            raise ValueError(f"the world has no move {quantity.move!r}; known: {', '.join(found.actions)}")
+            raise ValueError(f"the world has no move {quote(quantity.move)}; known: {', '.join(found.actions)}")

@@ -10,7 +10,7 @@ from rlplay.scenario.script import Until
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Choice
 from rlplay.trace.runfile_format import RunFileError
-from rlplay.trace.text import visible, visible_lines
+from rlplay.trace.text import quote, visible, visible_lines
 from rlplay.ui import dialogues
 from rlplay.ui.answer_actions import find, match, sort, unfold
 from rlplay.ui.commands import send
@@ -103,7 +103,9 @@ def _lens_step(step: int) -> Action:
         elif argument is not None:
             if argument not in LENSES:
                 app.notify(
-                    f"There is no statistic {argument!r}; known: {', '.join(LENSES)}.", severity="warning", markup=False
+                    f"There is no statistic {quote(argument)}; known: {', '.join(LENSES)}.",
+                    severity="warning",
+                    markup=False,
                 )
                 return
             app.lens_choice = str(argument)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from rlplay.trace.text import visible
+from rlplay.trace.text import quote, visible
 from rlplay.ui.layout.answer_order import Sort, sortable
 from rlplay.ui.playground import Playground
 
@@ -20,7 +20,7 @@ async def sort(app: Playground, argument: Any) -> None:
         return
     chosen = Sort.of(str(argument))
     if chosen.name and chosen.name not in names:
-        app.notify(f"There is no column {chosen.name!r}; known: {', '.join(map(visible, names))}.", markup=False)
+        app.notify(f"There is no column {quote(chosen.name)}; known: {', '.join(map(visible, names))}.", markup=False)
         return
     app.sort = chosen
     app.session.changed.add("update")

@@ -47,7 +47,9 @@ from rlplay.ui.terminal.driver import chosen_driver
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
 from rlplay.ui.tuning import Tuning
+from rlplay.ui.widgets.caption import Caption
 from rlplay.ui.widgets.curve_panel import CurvePanel
+from rlplay.ui.widgets.over_another import Dialogue, MainScreen
 from rlplay.ui.widgets.splits import Splits
 from rlplay.ui.words.lesson import no_lesson
 from rlplay.verbs import VERBS
@@ -107,7 +109,8 @@ class RlplayApp(Tuning):
             self._filters = [each for each in self._filters if not isinstance(each, Monochrome)] + [Plain()]
         if self.theme == "textual-dark":
             self.theme = THEMES[0].name
-        self.lesson = Player(parse(source.script), AppStage(self))
+        self.stage = AppStage(self)
+        self.lesson = Player(parse(source.script), self.stage)
         self.lesson.hands_free = demo
         self._then, self._moment = then, moment
         self._waited = False
@@ -267,6 +270,17 @@ class RlplayApp(Tuning):
         elif not self.session.look_at(event.number):
             self.notify(f"The {self.session.step_word}s of update {event.number} were not kept.")
         self.refresher.panels()  # whatever comes next may be about its tokens
+
+    @on(Dialogue.Opened)
+    async def _dialogue_opened(self, event: Dialogue.Opened) -> None:
+        """Show the lesson's caption in it, while the lesson waits for what the learner does there."""
+        if event.dialogue.is_attached and (self.lesson.learner.at_work or self.stage.waits):
+            await event.dialogue.mount(Caption(self.narrator))
+
+    @on(MainScreen.Back)
+    def _back_from_dialogues(self) -> None:
+        self.lesson.learner.looks_again()
+        self.stage.back()
 
     # Verbs
 

@@ -120,14 +120,16 @@ def branch(app: Playground, number: int | None) -> None:
 
 def leave(app: Playground) -> None:
     """Leave, in a live run after a question."""
+    from rlplay.paths import shortest_name
     from rlplay.ui.screens.leave import LeaveScreen, question
 
     async def answered(yes: bool | None) -> None:
         if yes:
             await app.perform("quit")
 
-    if words := question(app.session):
-        app.push_screen(LeaveScreen(words), answered)
+    name = shortest_name(app.session.source.path)
+    if question(app.session, name):
+        app.push_screen(LeaveScreen(app.session, name), answered)
     else:
         app.call_later(answered, True)
 
@@ -167,4 +169,4 @@ def probe(app: Playground, at: dict[str, Any]) -> None:
         if "completion" in at or "token" in at:
             app.point(at.get("completion", 0), at.get("token", 0))
         probing.open(None if session.shown is None else session.shown.sampled, app.tokens.cursor)
-    app.push_screen(ProbeScreen(session, at.get("then", "")))
+    app.push_screen(ProbeScreen(session, at.get("then", ""), at.get("force", "")))

@@ -48,6 +48,10 @@ class Learner:
         self._performed.add(verb)
         self._look()
 
+    def looks_again(self) -> None:
+        """A dialogue was closed."""
+        self._look()
+
     def gives_up(self) -> None:
         """The learner asks for help."""
         if self._waiting is not None and not self._waiting[1].done():

@@ -34,5 +34,8 @@ class Stage(Protocol):
     def shows(self, verb: str, argument: Any) -> bool:
         """Whether the screen is as the verb with this argument leaves it, as far as that can be seen."""
 
+    async def viewed(self, seconds: float | None) -> None:
+        """Wait until the user has closed the dialogue that was opened; close it after `seconds`."""
+
     def over(self) -> None:
         """The script has released the screen."""

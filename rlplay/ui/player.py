@@ -31,7 +31,7 @@ from rlplay.trace.update import PHASES, Phase
 from rlplay.ui.learner import Learner
 from rlplay.ui.lesson_engine import LessonEngine, differing
 from rlplay.ui.lesson_stage import Stage
-from rlplay.ui.words.lesson import Place, reading_time, turned, verdict, where
+from rlplay.ui.words.lesson import Place, reading_time, solved_by, turned, verdict, where
 from rlplay.user_preferences import LessonProgress
 
 BEGIN = "`t` plays the lesson · `space` runs freely"
@@ -301,7 +301,11 @@ class Player:
         self._set_task(step.text, "`t` do it for me")
         if await self.learner.does(step.step, self._patience(step.text)):
             return True
-        return await self._carry_out(step.step)
+        if not await self._carry_out(step.step):
+            return False
+        if isinstance(step.step, ScreenVerb):
+            await self._stage.viewed(self._patience(step.text))
+        return True
 
     async def _exercise(self, step: Exercise) -> None:
         """Wait until the learner has made every claim hold; on request, give the hint and then the solution."""
@@ -317,7 +321,7 @@ class Player:
         self._way = []
         outcomes = [self._stage.check(claim) for claim in step.claims]
         more = self._script.at + 1 < len(self._script.steps)
-        self._say("✓ Solved." if solved else f"The solution: {step.hint}", outcomes, more)
+        self._say("✓ Solved." if solved else f"{step.hint} The solution: {solved_by(step.solution)}", outcomes, more)
 
     def _set_task(self, text: str, on: str) -> None:
         self._task = text, on

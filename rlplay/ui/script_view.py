@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ class AppStage:
 
     def __init__(self, app: Playground) -> None:
         self._app = app
+        self.waits = False  # whether the lesson waits until a dialogue is closed
+        self._back = asyncio.Event()
         self._metrics: dict[str, str] = {}  # of the claims checked so far, by their texts
 
     async def send(self, command: AnyCommand) -> None:
@@ -50,8 +53,40 @@ class AppStage:
         return check(expect, self._app.session.history, self._app.session.ended)
 
     def shows(self, verb: str, argument: Any) -> bool:
-        """Whether the screen is as the verb with this argument leaves it, as far as that can be seen."""
+        """Whether the screen is as the verb with this argument leaves it, as far as that can be seen.
+
+        A dialogue has been shown once it is closed again: what it is opened for happens in it.
+        """
+        if not self._undisturbed:
+            return False
+        if verb == "probe" and isinstance(argument, dict) and "force" in argument:
+            return self._app.session.probing.texts[argument.get("token", 0) :][:1] == [argument["force"]]
         return verb != "lens" or argument is None or self._app.lens.name == argument
+
+    @property
+    def _undisturbed(self) -> bool:
+        return self._app.screen is self._app.main
+
+    def back(self) -> None:
+        """The last dialogue was closed."""
+        self._back.set()
+
+    async def viewed(self, seconds: float | None) -> None:
+        """Wait until the user has closed the dialogue that `look` opened; close it after `seconds`."""
+        self.waits = True
+        try:
+            opened = asyncio.Event()
+            self._app.call_later(opened.set)  # after what `look` has asked for
+            await opened.wait()
+            async with asyncio.timeout(seconds):
+                while not self._undisturbed:
+                    self._back.clear()
+                    await self._back.wait()
+        except TimeoutError:
+            for screen in reversed(self._app.screen_stack[1:]):
+                screen.dismiss(None)
+        finally:
+            self.waits = False
 
     def over(self) -> None:
         """The script has released the screen."""

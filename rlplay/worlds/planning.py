@@ -45,6 +45,8 @@ def plan(world: World, gamma: float) -> Plan:
     Raises ValueError if the values do not settle, as with γ = 1 and a reward that can be earned for ever.
     """
     values = _settled(world, gamma)
+    if values is None:
+        raise ValueError(f"the values of this world do not settle with gamma={compact(gamma)}: choose a smaller gamma")
     return Plan(values, {state: _options(world, state, values, gamma) for state in values})
 
 
@@ -96,7 +98,9 @@ def dynamics(world: World) -> Dynamics:
     return Dynamics(states, rewards, leads)
 
 
-def _settled(world: World, gamma: float) -> Values:
+@lru_cache(maxsize=16)
+def _settled(world: World, gamma: float) -> Values | None:
+    """V* of every state; None if the values do not settle, which takes seconds to find out."""
     values = {state: 0.0 for state in world.states if not world.ends(state)}
     for _ in range(_SWEEPS):
         moved = 0.0
@@ -105,7 +109,7 @@ def _settled(world: World, gamma: float) -> Values:
             moved = max(moved, abs(values[state] - old))
         if moved <= _TOLERANCE:
             return values
-    raise ValueError(f"the values of this world do not settle with gamma={compact(gamma)}: choose a smaller gamma")
+    return None
 
 
 def _options(world: World, state: str, values: Values, gamma: float) -> Values:

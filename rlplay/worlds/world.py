@@ -30,6 +30,7 @@ import msgspec
 
 from rlplay.spelling import did_you_mean
 from rlplay.trace.numbers import compact
+from rlplay.trace.text import quote
 
 DIRECTIONS = {"↑": (-1, 0), "→": (0, 1), "↓": (1, 0), "←": (0, -1)}
 """Row and column that a move adds."""
@@ -118,27 +119,40 @@ class World(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, d
     def repainted(self, squares: Mapping[str, float | str]) -> World:
         """The world with some `squares` painted over: a number is the reward there, a sign what the square is.
 
-        Raises WorldError, one line.
+        Of a bandit, with other rewards for some arms. Raises WorldError, one line.
         """
         if not squares:
             return self
+        if self.arms:
+            return self._with_rewards(squares)
         rows, painted = [list(row) for row in self.map], dict(self.painted)
         for square, paint in squares.items():
             if square not in self._kinds:
-                raise WorldError(f"squares names {square!r}, which is no square of this world's map")
+                raise WorldError(f"squares names {quote(square)}, which is no square of this world's map")
             if isinstance(paint, str):
                 if paint not in _PAINTS:
-                    raise WorldError(f"squares paints {square} with {paint!r}; it takes a number, {', '.join(_PAINTS)}")
+                    raise WorldError(
+                        f"squares paints {square} with {quote(paint)}; it takes a number, {', '.join(_PAINTS)}"
+                    )
                 row, column = place(square)
                 rows[row][column] = paint
             elif abs(paint) <= LARGEST_REWARD:
                 painted[square] = paint
             else:
-                raise WorldError(f"squares paints {square} with {paint!r}; it takes a number from -1e6 to 1e6")
+                raise WorldError(f"squares paints {square} with {quote(paint)}; it takes a number from -1e6 to 1e6")
         world: World = msgspec.structs.replace(self, map=tuple(map("".join, rows)), painted=painted)
         if world.starts != self.starts:
             raise WorldError(f"squares paints over the start {self.starts[0]}, where episodes begin")
         return world
+
+    def _with_rewards(self, arms: Mapping[str, float | str]) -> World:
+        for arm, reward in arms.items():
+            if arm not in self.arms:
+                raise WorldError(f"squares names {quote(arm)}, which is no arm; the arms are {', '.join(self.arms)}")
+            if isinstance(reward, str) or not abs(reward) <= LARGEST_REWARD:
+                raise WorldError(f"squares gives arm {arm} {quote(reward)}; it takes a number from -1e6 to 1e6")
+        rewards = {arm: float(arms.get(arm, reward)) for arm, reward in self.arms.items()}
+        return msgspec.structs.replace(self, arms=rewards)
 
     def observed(self, state: str) -> str:
         """What the policy reads in this state."""
@@ -201,7 +215,7 @@ def read_world(content: Any) -> World:
     known = [name for name in World.__struct_fields__ if name != "painted"]
     for key in content:
         if key not in known:
-            raise WorldError(f"unknown key {str(key)!r} of world{did_you_mean(str(key), known)}")
+            raise WorldError(f"unknown key {quote(str(key))} of world{did_you_mean(str(key), known)}")
     plain = dict(content)
     if isinstance(plain.get("map"), str):
         plain["map"] = plain["map"].split()
@@ -225,7 +239,7 @@ def _problems(world: World) -> Iterator[str]:
     yield from _bandit_problems(world) if world.arms else _map_problems(world)
     for name in ("goal", "hole", "step"):
         if not abs(getattr(world, name)) <= LARGEST_REWARD:
-            yield f"{name} of world is {getattr(world, name)!r}; it takes a number from -1e6 to 1e6"
+            yield f"{name} of world is {quote(getattr(world, name))}; it takes a number from -1e6 to 1e6"
     if not 0.0 <= world.slip < 1.0:
         yield f"slip of world is {compact(world.slip)}; it takes a share from 0 to below 1"
     if not 1 <= world.steps <= 1000:
@@ -237,9 +251,9 @@ def _bandit_problems(world: World) -> Iterator[str]:
         yield "arms of world needs at least two arms to choose from"
     for name, value in world.arms.items():
         if len(name) != 1 or not name.isprintable() or name in (" ", ONLY, HIDDEN):
-            yield f"an arm's name is one character, and not {ONLY!r} or {HIDDEN!r}; got {name!r}"
+            yield f"an arm's name is one character, and not {ONLY!r} or {HIDDEN!r}; got {quote(name)}"
         if not abs(value) <= LARGEST_REWARD:
-            yield f"arm {name} of world is worth {value!r}; it takes a number from -1e6 to 1e6"
+            yield f"arm {name} of world is worth {quote(value)}; it takes a number from -1e6 to 1e6"
     if not 1 <= world.contexts <= MOST_CONTEXTS:
         yield f"contexts of world is {world.contexts}; it takes a whole number from 1 to {MOST_CONTEXTS}"
 
@@ -253,7 +267,7 @@ def _map_problems(world: World) -> Iterator[str]:
         if len(row) != width:
             yield f"row {number} of world's map has {len(row)} squares, row 1 has {width}"
         if odd := next((sign for sign in row if sign not in _KINDS), None):
-            yield f"row {number} of world's map has {odd!r}; squares are S, G, O, #, . or a digit from 1 to 9"
+            yield f"row {number} of world's map has {quote(odd)}; squares are S, G, O, #, . or a digit from 1 to 9"
     if not world.starts:
         yield "world's map needs a start, S"
     if not world.moves or len(set(world.moves)) < len(world.moves) or set(world.moves) - set(DIRECTIONS):
@@ -261,4 +275,7 @@ def _map_problems(world: World) -> Iterator[str]:
     if not isinstance(world.hidden, bool):
         for square in world.hidden:
             if square not in world.states:
-                yield f"hidden of world names {square!r}, which is no square of the map; the first is {world.states[0]}"
+                yield (
+                    f"hidden of world names {quote(square)}, which is no square of the map; the first is "
+                    f"{world.states[0]}"
+                )

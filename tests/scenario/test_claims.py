@@ -1,75 +1,77 @@
-"""Every claim of every bundled scenario, on ten seeds of the bundled model: a quarter of an hour each and more.
-
-`pytest -m slow tests/scenario/test_claims.py -k flattery` plays one of them. A table shows what each seed measured, and
-how many seconds the engine took; a ✗ stands behind a value that does not hold.
-"""
+"""The table of the claims on random seeds: what it counts, and that a play is one. `tests.claims` plays the lessons."""
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from rlplay.scenario.claim import parse_expect
 from rlplay.scenario.loader import bundled
+from tests import claims
+from tests.claims import Play, claims_of, table, weakest
 
-SEEDS = range(10)
-FAILING = 1
-"""Seeds on which some claim of a scenario may fail."""
-
-
-class Played(NamedTuple):
-    """A scenario on one seed: its claims' texts, whether they hold and their values, and the engine's seconds."""
-
-    texts: list[str]
-    passed: list[bool]
-    values: list[float]
-    seconds: float
+HIGH = parse_expect({"text": "High", "metric": "reward", "above": 0.5})
+LOW = parse_expect({"text": "Low", "metric": "kl", "below": 1})
+SAME = parse_expect({"text": "Same", "metric": "loss", "equals": 0})
 
 
-def play(name: str, seed: int, run: Path) -> Played:
-    """One scenario from beginning to end, on one thread, so that seeds compare between machines."""
-    command = [sys.executable, "-m", "rlplay", "run", name, "--seed", str(seed), "--json", "--device", "cpu"]
-    done = subprocess.run(
-        [*command, "--out", run], check=False, capture_output=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
-    assert done.returncode in (0, 1), done.stderr.decode()
-    *updates, result = map(json.loads, done.stdout.splitlines())
-    claims = result["expectations"]
-    assert all(claim["passed"] is not None for claim in claims), "every claim is reached"
-    texts, passed, values = zip(*((claim["text"], claim["passed"], claim["value"]) for claim in claims), strict=True)
-    return Played(list(texts), list(passed), list(values), sum(update["seconds"] for update in updates))
+def made(seed: int, high: float | None, low: float, name: str = "soup") -> Play:
+    return Play(name, seed, [high is not None and high > 0.5, low < 1, True], [high, low, 0.0], 2.0)
 
 
-def row(seed: int, played: Played) -> str:
-    """A line of the table."""
-    values = (
-        f"{value:.3g}{'' if passed else ' ✗'}" for value, passed in zip(played.values, played.passed, strict=True)
-    )
-    return f"| {seed} | {' | '.join(values)} | {played.seconds:.0f} |"
+def test_the_weakest_claim_fails_most_often() -> None:
+    found = weakest([HIGH, LOW, SAME], [made(1, 0.9, 0.1), made(2, 0.8, 1.2), made(3, 0.7, 0.2)])
+    assert (found.claim, found.held) == (LOW, 2)
+    assert found.values == [0.1, 1.2, 0.2]
 
 
-@pytest.mark.slow
+def test_of_claims_that_hold_alike_the_weakest_comes_nearest_to_its_bound_in_standard_deviations() -> None:
+    plays = [made(1, 0.9, 0.1), made(2, 0.6, 0.2), made(3, 0.7, 0.3)]
+    assert weakest([HIGH, LOW, SAME], plays).claim == HIGH, "0.1 of 0.12 is nearer than 0.7 of 0.08"
+    same = [made(1, 0.51, 0.1), made(2, 0.51, 0.2)]
+    assert weakest([HIGH, LOW, SAME], same).claim == LOW, "what does not vary is never near"
+
+
+def test_a_value_that_is_missing_fails_its_claim_alone() -> None:
+    found = weakest([HIGH, LOW, SAME], [made(1, None, 0.1), made(2, 0.6, 0.2)])
+    assert (found.claim, found.held, found.values) == (HIGH, 1, [0.6])
+
+
+def test_the_table_has_a_row_for_each_lesson_and_counts_its_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "claims_of", lambda _name: [HIGH, LOW, SAME])
+    plays = [*(made(seed, 0.9, 0.1) for seed in range(9)), made(9, 0.9, 1.2)]
+    plays += [*(made(seed, 0.9, 0.1, "beta") for seed in range(8)), *(made(seed, 0.4, 0.1, "beta") for seed in (8, 9))]
+    page = table(["soup", "beta"], range(10), plays, "A machine.")
+    assert "1 of 2 lessons hold on at least nine seeds in ten." in page
+    assert "17 of 20 plays hold." in page
+    assert "Seeds: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9. A machine." in page
+    assert "| soup | 3 | 9 of 10 | Low | < 1 | 0.1 … 1.2 | 2 |" in page
+    assert "| beta | 3 | 8 of 10 | High | > 0.5 | 0.4 … 0.9 | 2 |" in page
+
+
 @pytest.mark.parametrize("name", bundled())
-def test_claims_hold_on_nine_of_ten_seeds(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def show(line: str) -> None:
-        with capsys.disabled():
-            print(line, flush=True)
-
-    failed = [seed for seed in SEEDS if not _held(name, seed, tmp_path, show)]
-    assert len(failed) <= FAILING, f"some claim fails on the seeds {failed}"
+def test_the_claims_of_a_lesson_are_found(name: str) -> None:
+    assert claims_of(name)
 
 
-def _held(name: str, seed: int, folder: Path, show: Callable[[str], None]) -> bool:
-    played = play(name, seed, folder / f"{seed}.rlplay")
-    if seed == SEEDS[0]:
-        show(f"\n{name}")
-        show(f"| seed | {' | '.join(played.texts)} | engine seconds |")
-        show("|---" * (len(played.texts) + 2) + "|")
-    show(row(seed, played))
-    return all(played.passed)
+def test_seeds_are_drawn_and_differ() -> None:
+    drawn = claims._drawn()
+    assert len(set(drawn)) == claims.DRAWN
+    assert drawn != claims._drawn()
+
+
+def test_a_play_that_was_kept_is_not_played_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep, out = tmp_path / "plays.jsonl", tmp_path / "claims.md"
+    asked = ["coins", "--seeds", "11", "--processes", "1", "--keep", str(keep), "--out", str(out)]
+    done = subprocess.run([sys.executable, "-m", "tests.claims", *asked], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("seeds 11\ncoins 11 ")
+    (kept,) = claims._kept(keep)
+    assert (kept.name, kept.seed, kept.held) == ("coins", 11, True)
+    assert len(kept.values) == len(claims_of("coins"))
+    assert "| coins |" in out.read_text(encoding="utf-8")
+    assert claims.main(asked) == 0
+    assert capsys.readouterr().out == "seeds 11\n"

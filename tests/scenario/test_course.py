@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from rlplay.algorithms.knobs import KNOBS
 from rlplay.scenario.course import chapters, following, order
-from rlplay.scenario.lesson import CONCEPTS, whole_script
+from rlplay.scenario.lesson import CONCEPTS, questions, whole_script
 from rlplay.scenario.loader import ScenarioError, load, read
 from rlplay.scenario.names import bundled
 from rlplay.scenario.new import example
-from rlplay.scenario.script import Ask, Say, parse
+from rlplay.scenario.script import Ask, Exercise, Say, You, parse
 
 QUESTION = {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."}
 CARD = {"takeaway": "Rewards teach.", "formula": "∇J = E[A·∇ log π]", "sources": ["arXiv:1707.06347"]}
@@ -96,6 +99,28 @@ def test_the_thirteen_troubles_are_thirteen_and_count_themselves() -> None:
     (troubles,) = (chapter.lessons for chapter in chapters() if chapter.title == "Thirteen troubles")
     begins = [load(name).summary.partition(":")[0] for name in troubles]
     assert begins == [f"Trouble {number} of 13" for number in range(1, 14)]
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_a_setting_is_called_what_the_knobs_call_it(name: str) -> None:
+    titles = {knob.title for knob in KNOBS.values()}
+    steps = [step for step in parse(load(name).script) if isinstance(step, Say | You | Exercise)]
+    said = " ".join(f"{step.text} {step.hint if isinstance(step, Exercise) else ''}" for step in steps)
+    assert set(re.findall(r"\b[Ss]et ([A-Z][^`.,:;]*?) (?:back )?to\b", said)) <= titles
+
+
+MEDIAN = {2: 0.455, 3: 1.386, 4: 2.366}
+"""By the number of choices: what χ² of answers placed by chance exceeds half of the time."""
+
+
+@pytest.mark.parametrize("kind", ["predictions", "quiz questions"])
+@pytest.mark.parametrize("choices", [2, 3, 4])
+def test_the_right_answer_is_in_every_position_about_equally_often(kind: str, choices: int) -> None:
+    """Who presses the same key each time is right no more often than by chance."""
+    asked = [ask for name in bundled() for ask in questions(load(name))[kind == "quiz questions"]]
+    places = Counter(ask.answer for ask in asked if len(ask.choices) == choices)
+    share = places.total() / choices
+    assert sum((places[place] - share) ** 2 for place in range(choices)) <= MEDIAN[choices] * share, places
 
 
 def test_the_course_shows_every_concept() -> None:

@@ -56,6 +56,26 @@ def test_metrics(claim: dict[str, Any], value: float, passed: bool) -> None:
     assert (found.value, found.passed) == (pytest.approx(value), passed)
 
 
+def test_a_metric_is_compared_with_another_of_the_same_update() -> None:
+    class Two(Numbers):
+        def series(self, name: str) -> tuple[list[int], list[float]]:
+            return ([0, 5], [0.25, 0.125]) if name == "gold/correct/mean" else super().series(name)
+
+    claim = {"metric": "reward", "minus_metric": "gold/correct/mean", "above": 0.3}
+    found = outcome(history=Two(HISTORY.points), at=5, **claim)
+    assert (found.value, found.passed) == (pytest.approx(0.375), True)
+    assert "not been recorded at update 10" in outcome(history=Two(HISTORY.points), **claim).finding
+
+
+@pytest.mark.parametrize(
+    ("claim", "value"),
+    [({"at": "highest"}, 0.9), ({"at": "lowest"}, 0.1), ({"at": "last", "minus": "highest"}, -0.4)],
+)
+def test_the_highest_and_the_lowest_update_are_found(claim: dict[str, Any], value: float) -> None:
+    curve = Numbers({0: 0.25, 5: 0.9, 10: 0.1, 15: 0.5})
+    assert outcome(history=curve, metric="reward", above=-9, **claim).value == pytest.approx(value)
+
+
 @pytest.mark.parametrize(
     ("claim", "finding"),
     [
@@ -126,6 +146,7 @@ def test_not_reached_is_neither() -> None:
         ({"text": "T", "metric": "a"}, "above, below or equals"),
         ({"text": "T", "metric": "a", "abvoe": 1}, "does not know 'abvoe'"),
         ({"text": "T", "metric": "a", "minus": 1, "ratio_to": 2, "above": 1}, "not both"),
+        ({"text": "T", "metric": "a", "minus": 1, "minus_metric": "b", "above": 1}, "not both"),
         ({"text": "T", "metric": "a", "at": "end", "above": 1}, "at of expect takes"),
         ({"text": "T", "probability": "4", "of": "some", "above": 1}, "of of expect takes"),
     ],
@@ -228,9 +249,16 @@ def test_a_token_has_the_value_of_its_lens() -> None:
     offsets = update.sampled.offsets if update.sampled is not None else []
     place = int(offsets[1]) + 2
     assert outcome(update, lens="advantages", completion=1, token=2, above=-9).value == pytest.approx(advantages[place])
+    assert outcome(update, lens="advantages", of="range", equals=0).passed, "broadcast"
+    assert update.sampled is not None
+    answers = np.split(np.exp(update.sampled.old_logprobs), update.sampled.offsets[1:-1])
+    spread = outcome(update, lens="probability", of="range", above=0)
+    assert spread.value == pytest.approx(max(np.max(each) - np.min(each) for each in answers))
     own = advantages[update.sampled.mask == 1] if update.sampled is not None else []
     assert outcome(update, lens="advantages", of="max", above=-9).value == pytest.approx(np.max(own))
     assert outcome(update, lens="advantages", of="mean", above=-9).value == pytest.approx(np.mean(own))
+    found = outcome(update, lens="returns", above=-9).finding
+    assert "reward" not in found, "the claim's text names the quantity"
     for wrong in ({"completion": 999}, {"token": 999}):
         assert "no" in outcome(update, lens="advantages", above=-9, **wrong).finding
     assert not outcome(None, lens="advantages", above=-9).passed
@@ -242,12 +270,18 @@ def test_a_square_has_the_policy_and_the_value_of_the_newest_survey() -> None:
         actions=["↑", "→"],
         logprobs=np.log(np.array([[0.25, 0.75], [0.5, 0.5]], dtype=np.float32)),
         values=np.array([0.5, 1.0], dtype=np.float32),
+        best_values=np.array([0.75, 1.0]),
     )
     update = _recorded(1)
     assert update.finished is not None
     update.finished = msgspec.structs.replace(update.finished, survey=survey)
     assert outcome(update, square="a1", move="→", above=0.7).value == pytest.approx(0.75)
     assert outcome(update, square="b1", of="value", above=0.7).value == pytest.approx(1.0)
+    assert outcome(update, square="a1", of="best", equals=0.75).passed
+    endless = msgspec.structs.replace(survey, best_values=None)
+    recorded, update.finished = update.finished, msgspec.structs.replace(update.finished, survey=endless)
+    assert "finite" in outcome(update, square="a1", of="best", equals=0.75).finding
+    update.finished = recorded
     assert "there is no move ↓" in outcome(update, square="a1", move="↓", above=0).finding
     assert "c1" in outcome(update, square="c1", move="→", above=0).finding
 

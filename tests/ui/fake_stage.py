@@ -20,7 +20,7 @@ class FakeStage:
         self.begun = BEGUN  # a rewind keeps what was changed before the first update
         self.stuck = False
         self.colour = None
-        self.status = Status(running=False, update=0, phase="sample", settings=BEGUN, rewindable=[0])
+        self.status = Status(running=False, update=0, phase="sample", settings=BEGUN)
         self.player: Player | None = None
 
     async def send(self, command) -> None:
@@ -65,6 +65,9 @@ class FakeStage:
 
     def shows(self, _verb, argument) -> bool:
         return self.colour is None or argument == self.colour
+
+    async def viewed(self, _seconds) -> None:
+        pass
 
     def over(self) -> None:
         self.freed += 1

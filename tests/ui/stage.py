@@ -30,7 +30,7 @@ CHOSEN = msgspec.to_builtins(SETTINGS)
 class Fed:
     """A live source: what is put in comes out as events; commands are kept."""
 
-    live = True
+    live = own_engine = True
     title = "Word problems"
     question = "Does it learn?"
     path = Path("nowhere.rlplay")
@@ -54,11 +54,11 @@ class Fed:
 
     def status(self, update: int = 0, running: bool = False, phase: str = "sample", **changes: Any) -> None:
         """Let the engine say where it stands."""
-        self.put(Status(running, update, phase, {**CHOSEN, **changes}, [0]))  # type: ignore[arg-type]
+        self.put(Status(running, update, phase, {**CHOSEN, **changes}, kept=max(self.kept, default=0)))  # type: ignore[arg-type]
 
     def waiting(self, *asks: int, waits: bool = True) -> None:
         """Let the pairs `asks` want labels, and the engine wait for them."""
-        self.put(Status(False, 0, "score", CHOSEN, [0], asks=list(asks), waits=waits))
+        self.put(Status(False, 0, "score", CHOSEN, asks=list(asks), waits=waits))
 
     def update(self, number: int, **shape: int) -> None:
         """Let a whole update happen."""

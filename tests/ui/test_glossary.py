@@ -143,7 +143,8 @@ async def test_where_no_lesson_can_be_opened_its_share_code_is_copied():
     assert (shared.scenario, shared.step) == (lesson, step_saying(load(lesson), words))
 
 
-async def test_a_word_that_no_lesson_shows_has_no_such_key():
+async def test_a_word_that_no_lesson_shows_has_no_such_key(monkeypatch):
+    monkeypatch.delitem(MOMENTS, "LLM judge")
     app, _ = playground()
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)

@@ -260,7 +260,7 @@ async def test_an_engine_that_goes_on_while_the_last_label_is_sent_closes_no_sec
         async def answered_at_once(command: Any) -> None:
             await send(command)
             if isinstance(command, Prefer):
-                app.session.apply(Status(True, 0, "score", CHOSEN, [0]))
+                app.session.apply(Status(True, 0, "score", CHOSEN))
                 dialogue.follow()
 
         source.send = answered_at_once  # type: ignore[method-assign]

@@ -4,11 +4,15 @@ import asyncio
 
 import pytest
 
+from rlplay.algorithms.settings import written
 from rlplay.link.messages import Advance, Rewind, Set
 from rlplay.scenario.claim import parse_expect
 from rlplay.scenario.expect import Outcome
+from rlplay.scenario.loader import bundled, load
+from rlplay.scenario.script import Change, Exercise, parse
 from rlplay.ui.player import TAKE_OVER
 from rlplay.ui.script_view import AppStage
+from rlplay.ui.words.lesson import solved_by
 from tests.recorded import synthetic_update
 from tests.ui.fake_stage import playing, settled
 from tests.ui.stage import playground
@@ -250,7 +254,7 @@ async def test_help_with_an_exercise_is_a_hint_and_then_the_solution():
     player.learner.gives_up()
     await task
     assert stage.sent == [Set({"beta": 0.5}), Advance("update", 2)]
-    assert stage.captions[-1][:2] == ("The solution: Raise beta.", [True])
+    assert stage.captions[-1][:2] == ("Raise beta. The solution: set beta to 0.5, then run 2 updates.", [True])
 
 
 async def test_words_are_spoken_during_a_run_as_soon_as_their_claim_holds():
@@ -312,3 +316,24 @@ async def test_claims_are_about_the_last_update_that_has_ended_while_the_next_is
         assert (app.session.newest.number, app.session.ended.number) == (2, 1)
         claim = parse_expect({"text": "Pull", "lens": "credit", "of": "max", "above": -100})
         assert AppStage(app).check(claim).passed
+
+
+def test_the_solution_of_every_exercise_says_what_it_changes():
+    for name in bundled():
+        for step in parse(load(name).script):
+            if isinstance(step, Exercise):
+                said = solved_by(step.solution)
+                changes = [each.settings for each in step.solution if isinstance(each, Change)]
+                missing = [f"{k} to {written(v)}" for every in changes for k, v in every.items()]
+                assert [each for each in missing if each not in said] == [], name
+                assert said.endswith(".")
+
+
+def test_a_solution_is_one_sentence():
+    back = [{"rewind": 0}, {"undo": None}, {"rewind": 3}]
+    steps = [*back, {"set": {"gamma": 0.5, "beta": 0}}, {"step": 2}, {"signs": None}]
+    assert solved_by(parse(steps)) == (
+        "go back to the start, then go back by one update, then go back to update 3, then set gamma to 0.5 and beta to "
+        "0, then run 2 optimizer steps."
+    )
+    assert solved_by(parse([{"signs": None}])) == ""

@@ -12,7 +12,7 @@ from tests.recorded import synthetic_started, synthetic_update
 
 
 class NoSource:
-    live = True
+    live = own_engine = True
 
 
 @pytest.fixture

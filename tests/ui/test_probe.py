@@ -243,7 +243,7 @@ async def test_what_the_engine_refuses_stands_in_the_panel() -> None:
 @pytest.mark.parametrize(("live", "words"), [(False, REPLAYED), (True, ENDED)])
 async def test_without_an_engine_it_says_what_to_do(live: bool, words: str) -> None:
     app, source = playground()
-    source.live = live
+    source.live = source.own_engine = live
     async with app.run_test(size=SIZES[2]) as pilot:
         source.update(1)
         if live:

@@ -110,7 +110,7 @@ def differing(changes=(), text=None):
                     session.apply(Recorded(change))
             for record in synthetic_update(number, seed=int(session is pair.both[1])):
                 session.apply(Recorded(record))
-        session.apply(Status(False, 4, "sample", SETTINGS, [0]))
+        session.apply(Status(False, 4, "sample", SETTINGS))
     return _difference(pair)
 
 

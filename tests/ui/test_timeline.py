@@ -165,9 +165,11 @@ async def test_of_a_recording_too(tmp_path):
 async def test_a_snapshot_that_is_gone_is_not_promised(tmp_path):
     path = synthetic_run(tmp_path / "a.rlplay", updates=2)
     writer = RunWriter.reopen(path)
-    (tmp_path / "here.safetensors").write_bytes(b"")
-    writer.add_snapshot(1, tmp_path / "here.safetensors", 1)
-    writer.add_snapshot(2, tmp_path / "gone.safetensors", 1)
+    folder = tmp_path / "a.snapshots"
+    folder.mkdir()
+    (folder / "here.safetensors").write_bytes(b"")
+    writer.add_snapshot(1, folder / "here.safetensors", 1)
+    writer.add_snapshot(2, folder / "gone.safetensors", 1)
     writer.close()
     source = ReplaySource(path)
     assert source.snapshots() == [1]

@@ -196,6 +196,19 @@ async def test_groups_without_signal_are_marked():
         assert all_text(app.rollouts).count("tok…") == int(app.session.shown.sampled.truncated.sum())
 
 
+async def test_one_answer_is_no_group():
+    """It has no spread, and no others to be equal to."""
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        sampled, scored, credited, *_ = synthetic_update(1, prompts=3, generations=1)
+        silent = msgspec.structs.replace(credited, advantages=np.zeros_like(credited.advantages))
+        source.records([sampled, scored, silent])
+        await settled(pilot)
+        assert "all equal" not in all_text(app.rollouts)
+        assert "±" not in all_text(app.rollouts)
+        assert all_text(app.rollouts).count("1 answer") == 3
+
+
 async def test_an_answer_stands_on_the_line_of_its_tokens():
     """Read straight across: the reward on a line is that of the answer on it, also after scrolling."""
     app, source = playground()

@@ -110,7 +110,8 @@ def test_every_square_has_its_best_move_probability_value_and_visits(source: Sou
             assert square.value is not None
             move = max(square.policy, key=square.policy.__getitem__)
             share = f"{square.policy[move]:.2f}".replace("0.", ".", 1)
-            assert f"{move} {share}" in text
+            tied = sum(each > square.policy[move] - 1e-6 for each in square.policy.values()) > 1
+            assert (share if tied else f"{move} {share}") in text
             if square.value == 0:  # no walk has come here
                 assert " 0 " in text
             else:
@@ -121,6 +122,19 @@ def test_every_square_has_its_best_move_probability_value_and_visits(source: Sou
     assert "★" in text
     assert text.count("○") == 4
     assert "▒" in text
+
+
+def test_a_square_whose_moves_are_equally_likely_has_no_arrow(maze: Path, source: Source) -> None:
+    with RunReader(maze) as reader:
+        untrained = reader.load(1)
+    assert untrained.sampled is not None
+    first = Update(1, "move")
+    first.add(untrained.sampled)
+    for view in (WorldMap(), WorldMap("change")):
+        text = "\n".join(lines(view, replace(source, shown=first)))
+        assert ".25" in text
+        assert not set("↑→↓←") & set(text), text
+    assert set("↑→↓←") & set("\n".join(lines(WorldMap(), source))), "after two updates some move is the likeliest"
 
 
 def _rounded(word: str) -> set[str]:

@@ -27,6 +27,8 @@ _NARROWEST = 4
 _MUTED = "$text-muted"
 _SIGNS = {GOAL: ("★", "$success"), HOLE: ("○", "$error")}
 _NAMES = {"V": "value V", "G": "return G", "max Q": "max Q"}
+_TIE = 1e-6
+"""Probabilities that differ by less are equal up to rounding."""
 _DEEPEST = 45
 """Percent of colour behind the square that is worth most."""
 
@@ -185,7 +187,7 @@ class _Drawn:
 def _policy_cell(square: Square, largest: float) -> _Cell | None:
     if square.policy is None:
         return None
-    move, share = _best(square.policy)
+    move, share = _likeliest(square.policy)
     first = _move_share(move, share) if square.greedy is None else ("".join(square.greedy),)
     worth, visits = _worth(square), f"×{square.visits}" if square.visits else ""
     value = "" if worth is None else _short(worth, signed=True)
@@ -199,8 +201,8 @@ def _change_cell(square: Square) -> _Cell | None:
         return None
     if square.greedy is not None and square.value is not None:
         return _value_change_cell("".join(square.greedy), square)
-    move, share = _best(square.policy)
-    if square.before is None or square.after is None:
+    move, share = _likeliest(square.policy)
+    if square.before is None or square.after is None or not move:
         return _Cell(_move_share(move, share))
     moved = square.after[move] - square.before[move]
     before = _share(square.before[move])
@@ -229,7 +231,7 @@ def _value_change_cell(moves: str, square: Square) -> _Cell:
 
 
 def _move_share(move: str, share: float) -> tuple[str, ...]:
-    return f"{move} {_share(share)}", f"{move}{_share(share)}", move
+    return (f"{move} {_share(share)}", f"{move}{_share(share)}", move) if move else (_share(share),)
 
 
 def _optimal_cell(best: Plan | None, name: str, largest: float) -> _Cell | None:
@@ -333,8 +335,11 @@ def _worth(square: Square) -> float | None:
     return square.mean_return if square.value is None else square.value
 
 
-def _best(policy: Mapping[str, float]) -> tuple[str, float]:
-    return max(policy.items(), key=lambda each: each[1])
+def _likeliest(policy: Mapping[str, float]) -> tuple[str, float]:
+    """The likeliest move with its probability; "" if another one is as likely."""
+    top = max(policy.values())
+    first, *others = (move for move, share in policy.items() if share >= top - _TIE)
+    return "" if others else first, top
 
 
 def _share(value: float) -> str:

@@ -121,12 +121,15 @@ The probe records nothing and does not change the run: neither its weights nor i
         Binding("escape,q", "leave", "close"),
     ]
 
-    def __init__(self, session: Session, then: str = "") -> None:
-        """`then` is the first question to ask: "samples", "value", "greedy" or "course"."""
+    def __init__(self, session: Session, then: str = "", force: str = "") -> None:
+        """`then` is the first question to ask: "samples", "value", "greedy" or "course".
+
+        `force` is the text of the candidate to force at the place, once the candidates are known.
+        """
         super().__init__()
         self.session = session
         self.probing = session.probing
-        self._then = then
+        self._then, self._force = then, force
         self._stray = False  # whether the user pressed a letter that is not a shortcut
         self._update: int | None = None
 
@@ -188,6 +191,9 @@ The probe records nothing and does not change the run: neither its weights nor i
             again = self._update is not None and self.probing.asked is None and not self.probing.vacant
             self._update = status.update
             await self._ask(self.probing.peek() if again else None, self.probing.recall_on(status.update))
+        if self._force and self.probing.pick(self._force):
+            self._force = ""
+            await self.action_force()
         if self.probing.changed or self._words() != self.query_one(ProbeBars).words:
             self._stray = False
             self._draw()

@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Size
+from textual.signal import Signal
 from textual.style import Style
 from textual.widget import Widget
 
@@ -64,7 +65,8 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self._text = Content("")
-        self._words = Content("")  # the lesson's text without its hint
+        self.words = Content("")  # the lesson's text without its hint
+        self.said: Signal[Content] = Signal(self, "said")  # the lesson has another text
         self._below = Content("")  # the hint: how the lesson continues
         self._remark: tuple[str, Spot] | None = None  # a remark, and what the screen showed then
         self._spot = Spot()
@@ -138,7 +140,7 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         asked = ": what do you expect?" if self._wanted == "prediction" else "."
         reminder = keyed(f"▲ Press {', '.join(numbers[:-1])} or {numbers[-1]} first{asked}", f"bold {WARN}")
         self._top = 0
-        self._set(Content("\n").join([reminder, self._words]), "-lesson")
+        self._set(Content("\n").join([reminder, self.words]), "-lesson")
 
     def under_way(self, update: int, target: int) -> None:
         """Show the engine's progress towards the update at which the lesson continues."""
@@ -197,9 +199,10 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         return self._text.wrap(max(self.content_size.width, 1))
 
     def _teach(self, words: Sequence[Content], hint: Content) -> None:
-        self._words, self._below, self._top = Content("\n").join(words), hint, 0
+        self.words, self._below, self._top = Content("\n").join(words), hint, 0
+        self.said.publish(self.words)
         self._remark = None
-        self._set(Content("\n").join([self._words, hint]), "-lesson")
+        self._set(Content("\n").join([self.words, hint]), "-lesson")
 
     def _stop_asking(self) -> None:
         self._choices = ()
@@ -212,7 +215,7 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         """Show the lesson's text or the narration, with the remark."""
         narration, remark = self._narration, self._remarked()
         if self.teaching:
-            self._set(Content("\n").join([self._words, *remark, self._below]), "-lesson")
+            self._set(Content("\n").join([self.words, *remark, self._below]), "-lesson")
         elif narration is not None:
             self._set(self._narrated(narration), "-warning" if narration.warning else "")
 

@@ -17,6 +17,7 @@ from textual.color import Color
 from textual.events import ScreenResume
 from textual.filter import LineFilter
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.strip import Strip
@@ -70,6 +71,13 @@ class Underneath(_AnyScreen):
 
 class MainScreen(Underneath, Screen[None]):
     """The playground."""
+
+    class Back(Message):
+        """No dialogue lies above it, at first or any more."""
+
+    def on_screen_resume(self) -> None:
+        """Say so."""
+        self.post_message(self.Back())
 
 
 class OverAnother(Underneath):
@@ -141,6 +149,17 @@ class OverAnother(Underneath):
 
 class Dialogue(OverAnother, ModalScreen[ScreenResultType]):
     """A dialogue of rlplay."""
+
+    class Opened(Message):
+        """The dialogue has its widgets; the app may add a lesson's caption."""
+
+        def __init__(self, dialogue: Screen[Any]) -> None:
+            super().__init__()
+            self.dialogue = dialogue
+
+    async def _compose(self) -> None:
+        await super()._compose()
+        self.post_message(self.Opened(self))
 
 
 @lru_cache(4096)

@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Iterable
 
 from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import written
 from rlplay.scenario.reproduction import scenario_of
-from rlplay.scenario.script import Ask
+from rlplay.scenario.script import Ask, Change, Prefer, Rewind, Step, Train
 from rlplay.trace.text import visible
 from rlplay.ui.session.session import Session
 
@@ -37,6 +38,26 @@ def turned(names: Iterable[str], begins: bool) -> str:
     if begins:  # it may have changed them itself, before it was started again
         return f"The lesson begins with its own settings. Changed since then: {titles}." if titles else ""
     return f"You changed {titles}. The lesson needs its own settings." if titles else ""
+
+
+def solved_by(steps: Iterable[Step]) -> str:
+    """What the steps of a solution do, as one sentence; empty where they neither change settings nor move the run."""
+    parts = list(filter(None, map(_does, steps)))
+    return f"{', then '.join(parts)}." if parts else ""
+
+
+def _does(step: Step) -> str:
+    match step:
+        case Change(settings):
+            return "set " + " and ".join(f"{name} to {written(value)}" for name, value in settings.items())
+        case Train(until, count):
+            return f"run {count} {'optimizer ' * (until == 'step')}{until}{'s' * (count > 1)}"
+        case Rewind(update):
+            back = "by one update" if update is None else f"to update {update}" if update else "to the start"
+            return f"go back {back}"
+        case Prefer(choices):
+            return f"answer {', '.join(choices)}"
+    return ""
 
 
 def reading_time(text: str) -> float:

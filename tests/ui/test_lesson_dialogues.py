@@ -1,0 +1,105 @@
+"""A dialogue that a lesson asks for: the lesson stays readable in it, and goes on once it is closed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.widgets import Input
+
+from rlplay.trace.questions import Continue
+from rlplay.ui.screens.glossary import GlossaryScreen
+from rlplay.ui.widgets.caption import Caption
+from tests.ui.probed import peeked
+from tests.ui.stage import Fed, playground, settled, shown, until
+
+DIALOGUES: dict[str, dict[str, Any]] = {
+    "d": {"glossary": "clipping"},
+    "i": {"probe": {"completion": 0, "token": 0}},
+    "k": {"knobs": "beta"},
+    "g": {"timeline": None},
+    "slash": {"find": None},
+}
+
+
+def lesson(step: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"you": {"say": "Look into it, then come back.", **step}}, {"say": "Next."}]
+
+
+async def begun(pilot: Any, source: Fed) -> None:
+    """The lesson waits for the learner, and there is something to look at."""
+    await settled(pilot)
+    await pilot.press("t")
+    await until(pilot, lambda: pilot.app.lesson.learner.at_work)
+    source.update(1)
+    await settled(pilot)
+
+
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((120, 35), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("by_hand", [True, False], ids=["by hand", "by t"])
+@pytest.mark.parametrize("key", DIALOGUES)
+async def test_a_lesson_goes_on_only_once_the_dialogue_that_it_asks_for_is_closed(
+    key: str, by_hand: bool, size: tuple[int, int]
+) -> None:
+    app, source = playground(lesson(DIALOGUES[key]))
+    async with app.run_test(size=size) as pilot:
+        await begun(pilot, source)
+        await pilot.press(key if by_hand else "t")
+        await until(pilot, lambda: app.screen is not app.main)
+        await settled(pilot)
+        (caption,) = app.screen.query(Caption)
+        assert "Look into it" in shown(caption)
+        assert "esc" in shown(caption)
+        assert caption.region.height
+        await pilot.press("t", "t")
+        await settled(pilot)
+        assert "Next." not in shown(app.narrator), "no caption waits behind the dialogue for a key that is typed there"
+        while app.screen is not app.main:
+            await pilot.press("escape")
+            await settled(pilot)
+        await until(pilot, lambda: "Next." in shown(app.narrator))
+
+
+async def test_the_letter_of_the_lesson_is_typed_where_one_types() -> None:
+    app, source = playground(lesson(DIALOGUES["d"]))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await begun(pilot, source)
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(app.screen, GlossaryScreen))
+        await pilot.press("t")
+        await settled(pilot)
+        assert app.screen.query_one(Input).value == "t"
+
+
+async def test_a_dialogue_that_nobody_was_asked_to_open_has_no_caption() -> None:
+    app, _ = playground([{"say": "Read this."}, {"say": "Next."}])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        await pilot.press("t", "d")
+        await until(pilot, lambda: isinstance(app.screen, GlossaryScreen))
+        assert not app.screen.query(Caption)
+
+
+async def test_hands_free_a_dialogue_is_closed_again() -> None:
+    app, _ = playground(lesson(DIALOGUES["d"]))
+    app.lesson._pace = lambda _text: 0.01
+    app.lesson.hands_free = True
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: app.lesson.finished)
+        await until(pilot, lambda: app.screen is app.main)
+
+
+async def test_the_probe_forces_the_token_that_a_lesson_names() -> None:
+    step = {"probe": {"completion": 0, "token": 0, "force": " seven"}}
+    app, source = playground(lesson(step))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await begun(pilot, source)
+        await pilot.press("t")
+        await until(pilot, lambda: app.screen is not app.main)
+        probing = app.session.probing
+        probing.take(peeked(probing.prefix))
+        await until(pilot, lambda: any(isinstance(each, Continue) for each in source.commands))
+        assert probing.texts[0] == " seven"
+        assert probing.answer == [7]
+        await pilot.press("escape")
+        await until(pilot, lambda: "Next." in shown(app.narrator))
