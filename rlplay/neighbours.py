@@ -1,16 +1,17 @@
 """What a user's Python file imports from its own folder: which files these are, and how they are imported.
 
-They run with the file, so trust in it includes them. They are imported from source alone: compiled files beside them,
-which nobody can read, are never run.
+They run with the file, so trust in it includes them. They are imported from source alone, also if the code puts its
+folder on Python's path: compiled files there, which nobody can read, are never run.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import MetaPathFinder
-from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -59,39 +60,54 @@ def import_from(folder: Path, read: Read) -> None:
 
     A library of the same name comes first.
     """
-    if _Modules not in map(type, sys.meta_path):
-        # Python's own finder would take a submodule from its folder's cache of compiled files.
-        sys.meta_path.insert(0, _Submodules())
-        sys.meta_path.append(_Modules())
-    _folders.setdefault(str(folder), read)
+    if not _folders:
+        place = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else len(sys.meta_path)
+        sys.meta_path.insert(place, _Libraries())
+        sys.meta_path.append(_Beside())
+    _folders.setdefault(os.path.realpath(folder), read)
 
 
 _folders: dict[str, Read] = {}
-_found: dict[str, Read] = {}
-"""The modules and packages found in these folders, by their top-level name."""
+"""The users' folders."""
+_libraries = {os.path.realpath(entry) for entry in sys.path if entry} | {os.path.realpath(Path(__file__).parent)}
+"""Where Python looked for modules before any user's file ran, and rlplay: these may lie in a user's folder."""
 
 
-class _Modules(MetaPathFinder):
+class _Libraries(MetaPathFinder):
+    """Finds what Python's own finder finds, but what lies in a user's folder only as source."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        """The module; None if Python would not find it. Raises ModuleNotFoundError if a user's has no source."""
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or not spec.has_location or spec.origin is None:
+            return spec  # a folder without code, whose modules are asked for one by one
+        folder = os.path.dirname(spec.origin)
+        container = os.path.dirname(folder) if spec.submodule_search_locations is not None else folder
+        if (read := _reader(container)) is None:
+            return spec
+        if (found := _spec(name, container, read)) is None:
+            raise ModuleNotFoundError(f"{name} has no source in {container}; compiled files do not run", name=name)
+        return found
+
+
+class _Beside(MetaPathFinder):
     """Finds the modules in the users' folders after all others."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
         """The module, or None if no folder has it."""
-        for folder, read in _folders.items() if path is None else ():
-            if (spec := _spec(name, folder, read)) is not None:
-                _found[name] = read
-                return spec
-        return None
+        specs = (_spec(name, folder, read) for folder, read in _folders.items() if path is None)
+        return next((spec for spec in specs if spec is not None), None)
 
 
-class _Submodules(MetaPathFinder):
-    """Finds the modules of a package that `_Modules` found, before any other."""
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
-        """The module, or None if its package is no user's."""
-        read = _found.get(name.partition(".")[0])
-        if path is None or read is None:
+def _reader(folder: str) -> Read | None:
+    """What reads the files of a folder in or below one of the users'; None for a library's."""
+    real = Path(os.path.realpath(folder))
+    for place in map(str, (real, *real.parents)):
+        if place in _folders:
+            return _folders[place]
+        if place in _libraries:
             return None
-        return next((spec for folder in path if (spec := _spec(name, folder, read)) is not None), None)
+    return None
 
 
 def _spec(name: str, folder: str, read: Read) -> ModuleSpec | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import py_compile
 import shlex
+import zipfile
 from contextlib import closing
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import click
 import msgspec
 import pytest
 
+from rlplay import neighbours
 from rlplay.cli import play as cli_play
 from rlplay.engine import headless
 from rlplay.paths import find_run
@@ -223,6 +226,57 @@ def test_compiled_files_beside_a_trusted_file_never_run(tmp_path: Path, mark: Pa
     agree(contents([str(tmp_path / "score.py")]))
     assert load_reward(f"{tmp_path / 'score.py'}:f")(completions=["a"]) == [2]
     assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "secret", ["in_package.pyc", "on_path.pyc", "cached_on_path", "in_zip", f"native{EXTENSION_SUFFIXES[0]}"]
+)
+def test_what_has_no_source_never_runs(secret: str, tmp_path: Path, mark: Path) -> None:
+    """Python's own finder would take these: from a package's folder, or once the code puts its folder on the path."""
+    name, _, suffix = secret.partition(".")
+    folder = tmp_path / f"of_{name}"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    evil = tmp_path / "evil.py"
+    place = folder if name == "in_package" else tmp_path
+    if name == "cached_on_path":
+        (tmp_path / f"{name}.py").write_text(evil.read_text())
+        py_compile.compile(
+            str(tmp_path / f"{name}.py"), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+        )
+        (tmp_path / f"{name}.py").write_text("")
+    elif name == "in_zip":
+        with zipfile.ZipFile(tmp_path / "lib.zip", "w") as archive:
+            archive.write(evil, f"{name}.py")
+    else:
+        py_compile.compile(str(evil), cfile=str(place / f"{name}.{suffix}"))
+    on_path = tmp_path / "lib.zip" if name == "in_zip" else tmp_path
+    module = f"of_{name}.{name}" if name == "in_package" else name
+    score = tmp_path / "score.py"
+    score.write_text(
+        f"import sys\n\ndef f(completions, **k):\n    sys.path.insert(0, {str(on_path)!r})\n    try:\n"
+        f"        import {module}\n    finally:\n        sys.path.remove({str(on_path)!r})\n    return [1.0]\n"
+    )
+    agree(contents([str(score)]))
+    reward = load_reward(f"{score}:f")
+    if name == "cached_on_path":
+        assert reward(completions=["a"]) == [1.0], "the source, in which there is nothing"
+    else:
+        with pytest.raises(OwnError, match=rf"{name} has no source in |No module named '{module}'"):
+            reward(completions=["a"])
+    assert not mark.exists()
+
+
+def test_a_folder_of_libraries_in_a_users_folder_is_pythons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    libraries = tmp_path / "venv"
+    libraries.mkdir()
+    py_compile.compile(str(tmp_path / "evil.py"), cfile=str(libraries / "compiled_library.pyc"))
+    monkeypatch.syspath_prepend(libraries)
+    monkeypatch.setattr(neighbours, "_libraries", {*neighbours._libraries, str(libraries)})
+    score = tmp_path / "score.py"
+    score.write_text("import compiled_library\n\ndef f(completions, **k):\n    return [compiled_library.f()]\n")
+    agree(contents([str(score)]))
+    load_reward(f"{score}:f")
 
 
 def test_what_a_trusted_file_imports_in_secret_is_asked_for(tmp_path: Path, mark: Path) -> None:
