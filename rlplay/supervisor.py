@@ -63,11 +63,14 @@ def look_after(again: str, pipe: int, run: int) -> str:
     signal.signal(signal.SIGINT, lambda *_: presses.append(time.monotonic()))
     finished = False
     while True:
-        if select.select([pipe], [], [], _LOOK_EVERY)[0]:
+        gone = os.getppid() != run  # then a process that it forked may still hold the pipe
+        if select.select([pipe], [], [], 0 if gone else _LOOK_EVERY)[0]:
             said = os.read(pipe, 1)
             if not said:
                 break
             finished = True
+        elif gone:
+            break
         if len(presses) > 1 and time.monotonic() - presses[1] > GRACE and os.getppid() == run:
             os.kill(run, signal.SIGKILL)
     return "" if finished else f"rlplay: the run ended unexpectedly; finished updates are saved. To continue: {again}"

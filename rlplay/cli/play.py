@@ -229,6 +229,7 @@ def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -
         from rlplay.engine.headless import run as play_headless
         from rlplay.engine.report import JsonLines, Lines
         from rlplay.engine.state import Halt
+        from rlplay.trusted import UntrustedError
         from rlplay.user_code import OwnError
 
     silent = None if is_first() else open(os.devnull, "w")  # noqa: SIM115 - as long as the process
@@ -240,7 +241,9 @@ def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -
         with looked_after, redirect_stdout(sys.stderr):
             return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
-        again = resume_command(job.run, mended=isinstance(error.__cause__, OwnError))
+        cause = error.__cause__
+        mended = isinstance(cause, OwnError) and not isinstance(cause.__cause__, UntrustedError)
+        again = resume_command(job.run, mended)
         raise click.UsageError(f"training stopped: {error}. To continue: {again}") from error
 
 

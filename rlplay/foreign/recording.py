@@ -127,7 +127,8 @@ class Recording:
     def _skip(self, rank: int, goal: Frame) -> None:
         """Pass what the process wrote before the frame `goal` of the first one."""
         queue = self._waiting.get(rank) or []
-        while queue and (not isinstance(queue[0][1], Rollouts | Step) or _key(queue[0][1]) < _key(goal)):
+        # An end that comes later shows that the process has written no such frame.
+        while queue and (not isinstance(queue[0][1], Rollouts | Step | Ended) or _key(queue[0][1]) < _key(goal)):
             self._pass(rank)
 
     def _pass(self, rank: int) -> None:

@@ -110,8 +110,14 @@ def existing(path: Path) -> RunFileError:
 
 
 def pack(record: AnyRecord) -> bytes:
-    """A record as it is stored."""
-    return zlib.compress(RECORDS.encode(record), 1)
+    """A record as it is stored; RunFileError if it is larger than what can be read again."""
+    content = RECORDS.encode(record)
+    if len(content) > _LARGEST:
+        raise RunFileError(
+            f"a record of update {record.update} takes {len(content) // 2**20} MiB, more than {_LARGEST // 2**20}; "
+            "lower candidates, num_prompts or max_completion_length"
+        )
+    return zlib.compress(content, 1)
 
 
 def unpack(data: bytes, path: Path, number: int) -> AnyRecord:

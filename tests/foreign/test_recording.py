@@ -221,3 +221,17 @@ def test_a_copy_whose_first_part_is_ahead_waits_for_the_others(tmp_path: Path) -
         later = reader.fresh()
     assert [record.update for record in copied] == [1, 2]
     assert {r.update: len(r.group) for r in later if isinstance(r, Sampled)} == {3: 4, 4: 4}
+
+
+def test_a_process_without_answers_holds_up_none_of_the_others_updates(tmp_path: Path) -> None:
+    """What it writes later shows that it has none."""
+    for rank in (0, 1):
+        recorder = begun(tmp_path / "rec", rank=rank, ranks=2)
+        for update in range(1, 7):
+            if rank == 0 or update < 3:
+                write(recorder, update, answers(update, 2, 4, 2), range(4 * rank, 4 * rank + 4))
+            else:
+                recorder.end(update, {"loss": 1.0})
+    records = Recording(tmp_path / "rec").fresh()
+    assert [record.update for record in records if isinstance(record, Finished)] == [1, 2, 3, 4, 5, 6]
+    assert [len(record.group) for record in records if isinstance(record, Sampled)] == [8, 8, 4, 4, 4, 4]

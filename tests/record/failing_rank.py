@@ -1,4 +1,7 @@
-"""Trains in two processes, of which the second cannot record: at its beginning ("open") or on an answer ("answers")."""
+"""Trains in two processes, of which the second cannot record.
+
+It fails at its beginning ("begin"), on an answer ("_of_answers"), or when a second training continues ("reopen").
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,11 @@ def _broken(*_: Any, **__: Any) -> Any:
 def main(folder: Path, where: str) -> None:
     """Train DPOTrainer for three steps."""
     trainer = test_trl_offline.prepared("dpo", folder)
+    if where == "reopen":
+        trainer.train()
     second = PartialState().process_index == 1
-    owner, name = {"open": (Recorder, "begin"), "answers": (Given, "_of_answers")}[where]
-    with mock.patch.object(owner, name, _broken if second else getattr(owner, name)):
+    owner = Given if where == "_of_answers" else Recorder
+    with mock.patch.object(owner, where, _broken if second else getattr(owner, where)):
         trainer.train()
     assert trainer.state.global_step == 3
 

@@ -83,3 +83,21 @@ def test_a_method_set_on_the_trainer(tmp_path: Path) -> None:
 def test_trainers_of_trl_with_a_loss_of_their_own(name: str, kind: str, tmp_path: Path) -> None:
     found = known(TRAINERS[name](tmp_path, []))
     assert (found.kind, found.same_loss) == (kind, False)
+
+
+def test_a_copy_that_takes_the_place_of_its_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unsloth assigns its copies, and its versions of some methods, to TRL's names."""
+    patched = TRAINERS["GRPOTrainer"](tmp_path, [])
+    monkeypatch.setattr(trl.GRPOTrainer, "_compute_loss", other)
+    assert not known(patched).same_loss
+    monkeypatch.undo()
+    copy = _copied(__module__="unsloth_compiled_module_grpo_trainer")
+    trainer = _as(copy, tmp_path, "GRPOTrainer")
+    monkeypatch.setattr(trl, "GRPOTrainer", copy)
+    assert known(trainer) == Known("_UnslothGRPOTrainer", "GRPOTrainer", False)
+
+
+def test_a_trainer_that_only_has_the_name_of_one(tmp_path: Path) -> None:
+    base = type(TRAINERS["experimental.CPOTrainer"](tmp_path, []))
+    cls = type("RLOOTrainer", (base,), {"__module__": "mine"})
+    assert known(_as(cls, tmp_path, "experimental.CPOTrainer")) == Known("RLOOTrainer", "", False)

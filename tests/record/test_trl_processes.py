@@ -75,17 +75,18 @@ def test_given_answers(case: str, folder: Path) -> None:
         assert finished.metrics["loss"] == pytest.approx(loss, rel=1e-6, abs=1e-6)
 
 
-def test_a_process_that_cannot_begin_keeps_none_from_training(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("where", "words"), [("begin", "nothing is recorded"), ("reopen", "ends here")])
+def test_a_process_that_cannot_begin_keeps_none_from_training(where: str, words: str, tmp_path: Path) -> None:
     tiny.model(tmp_path / "model")
-    said = [line for line in _run("tests.record.failing_rank", str(tmp_path), "open").splitlines() if "rlplay:" in line]
+    said = [line for line in _run("tests.record.failing_rank", str(tmp_path), where).splitlines() if "rlplay:" in line]
     assert len(said) == 2
-    assert all("nothing is recorded" in line and "training goes on" in line for line in said)
+    assert all(words in line and "training goes on" in line for line in said)
 
 
 def test_a_process_that_stops_recording_keeps_none_from_training(tmp_path: Path) -> None:
     """The others do not wait for it, and leave out what needs its tokens."""
     tiny.model(tmp_path / "model")
-    error = _run("tests.record.failing_rank", str(tmp_path), "answers")
+    error = _run("tests.record.failing_rank", str(tmp_path), "_of_answers")
     (said,) = [line for line in error.splitlines() if "rlplay:" in line]
     assert "ends here ([Errno 28] No space left on device); training goes on" in said
     frames = [frame for _, frame in read(tmp_path / "rec" / "part-00000.rlpart")]

@@ -6,7 +6,6 @@ import os
 import platform
 import sys
 import uuid
-import weakref
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
@@ -57,7 +56,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         self._completions, self._every, self._listens = completions, every, listen
         self._guard = Guard(self._note)
         self._spent = 0.0
-        self._of: Any = None  # a weak reference to the trainer whose recording is open
+        self._trainer: Any = None
         self._recorder: Recorder | None = None
         self._remote: Remote | None = None
         self._observed: Observer | None = None  # while it trains
@@ -110,50 +109,65 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             self._guard(Part.END, self._close_door)
 
     def _begin(self, args: Any) -> None:
-        trainer = self._trainer = _caller()
-        kind = known(trainer)
-        settings = settings_of(trainer, kind)
-        if self._of is None or self._of() is not trainer or self._continued is None or self._recorder is None:
-            self._open(args, kind, settings)
-        else:
-            self._guard.where = str(self.path)
-            self._recorder.reopen()
-            for name, value in settings.items():
-                if value != self._settings.get(name):
-                    self._continued.changed(name, value, self._settings.get(name))
-        self._settings = settings
-        assert self._continued is not None
-        self._continued.attach(trainer, self._guard, self._ended)
-        self._observed = self._continued
-        if trainer.accelerator.is_main_process:
-            for line in _unknown(trainer, kind, settings):
-                self._guard.remark(line)
+        """Open the recording or continue it, and watch the trainer.
 
-    def _open(self, args: Any, kind: Known, settings: dict[str, Any]) -> None:
-        """Open a recording in all processes, or raise in all of them.
-
-        Raises OSError if one of them cannot write it.
+        Raises OSError in all processes if one of them cannot: the others would wait for it during training.
         """
-        process, self._continued = self._trainer.accelerator, None
-        wanted = self._wanted or Path(args.output_dir) / "rlplay"
-        shared = [str(_free(wanted)), uuid.uuid4().hex]
-        broadcast_object_list(shared)
+        before, self._trainer = self._trainer, _caller()
+        kind, settings = _options(self._trainer)
+        named, loss = (each.get("algorithm") for each in (self._settings, settings))
+        again = self._continued is not None and before is self._trainer and named == loss
+        reached = gather_object([self._continued.update if again and self._continued is not None else 0])
+        place = [str(_free(self._wanted or Path(args.output_dir) / "rlplay")), uuid.uuid4().hex]
+        broadcast_object_list(place)
         problem = ""
         try:
-            self.path = Path(shared[0])
-            share = max(1, self._completions // process.num_processes)
-            recorder = Recorder(self.path, share, self._every, process.process_index, process.num_processes)
-            self._describe(recorder, args, kind, settings, shared[1])
+            if all(reached):
+                self._continue(max(reached), settings)
+            else:
+                self._open(args, kind, settings, *place)
+            assert self._continued is not None
+            self._continued.attach(self._trainer, self._guard, self._ended)
+            self._observed = self._continued
         except Exception as error:
             problem = str(error) or type(error).__name__
         if problems := [each for each in gather_object([problem]) if each]:
+            self._give_up()
             raise OSError(problems[0])
-        classes = {"": Observer, "GRPOTrainer": Online, "RLOOTrainer": Online}
-        self._of, self._recorder = weakref.ref(self._trainer), recorder
-        self._continued = classes.get(kind.kind, Offline)(recorder, "algorithm" in settings)
+        self._settings, self._guard.where = settings, str(self.path)
+        if self._trainer.accelerator.is_main_process:
+            for line in _unknown(self._trainer, kind, settings):
+                self._guard.remark(line)
+
+    def _continue(self, update: int, settings: dict[str, Any]) -> None:
+        """Go on with the open recording. Raises OSError if its file is gone."""
+        assert self._continued is not None
+        assert self._recorder is not None
         self._guard.where = str(self.path)
+        self._recorder.reopen()
+        self._continued.update = update  # this process may have stopped recording earlier than others
+        for name, value in settings.items():
+            if value != self._settings.get(name):
+                self._continued.changed(name, value, self._settings.get(name))
+
+    def _open(self, args: Any, kind: Known, settings: dict[str, Any], path: str, run_id: str) -> None:
+        """Open a new recording. Raises OSError if it cannot be written."""
+        process, self._continued = self._trainer.accelerator, None
+        self.path = Path(path)
+        share = max(1, self._completions // process.num_processes)
+        self._recorder = Recorder(self.path, share, self._every, process.process_index, process.num_processes)
+        self._describe(self._recorder, args, kind, settings, run_id)
+        classes = {"": Observer, "GRPOTrainer": Online, "RLOOTrainer": Online}
+        self._continued = classes.get(kind.kind, Offline)(self._recorder, "algorithm" in settings)
         if self._wanted not in (None, self.path) and process.is_main_process:
             self._guard.remark(f"{self._wanted} holds a recording already, so this one is at {self.path}")
+
+    def _give_up(self) -> None:
+        """Record nothing: another process cannot."""
+        observed, self._observed, self._continued = self._observed, None, None
+        if observed is not None:
+            observed.detach()
+            observed.close()
 
     def _describe(self, recorder: Recorder, args: Any, kind: Known, settings: dict[str, Any], run_id: str) -> None:
         trainer = self._trainer
@@ -176,7 +190,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
     def _note(self, text: str) -> None:
         """Say in the recording what was said about it."""
         if self._recorder is not None and self._continued is not None:
-            self._recorder.remark(self._continued.finished + 1, text)
+            self._recorder.remark(self._continued.update, text)
 
     def _open_door(self) -> None:
         assert self.path is not None
@@ -221,6 +235,15 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             self._guard(Part.RECORDING, self._observed.changed, name, value, self._settings.get(name))
             self._settings[name] = value
         return refused
+
+
+def _options(trainer: Any) -> tuple[Known, dict[str, Any]]:
+    """Which trainer it is, and its settings; an unknown one if it lacks what a trainer of that kind has."""
+    kind = known(trainer)
+    try:
+        return kind, settings_of(trainer, kind)
+    except Exception:
+        return Known(kind.name, "", False), {}
 
 
 def _unknown(trainer: Any, kind: Known, settings: dict[str, Any]) -> list[str]:

@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from rlplay.record.trl import private
+
 _LOSS = ("compute_loss", "_compute_loss", "training_step")
 _SAMPLED = (
     *_LOSS, "_get_per_token_logps_and_entropies", "get_high_entropy_mask", "get_off_policy_mask", "get_gamma_weights",
@@ -34,17 +36,30 @@ class Known:
 
 def known(trainer: Any) -> Known:
     """What is known of a trainer by its classes; an override of a method that makes the loss makes it another loss."""
-    classes = type(trainer).__mro__
-    names = [_RENAMED.sub("", cls.__name__) for cls in classes]
-    kind = next((name for name in names if name in _METHODS), "")
+    kind = next((kind for cls in type(trainer).__mro__ if (kind := _kind(cls, trainer))), "")
     return Known(type(trainer).__name__, kind, bool(kind) and _same_loss(trainer, kind))
 
 
+def _kind(cls: type, trainer: Any) -> str:
+    """The trainer of TRL that a class is or is a copy of; "" if it only has the name of one, or another name."""
+    name = _RENAMED.sub("", cls.__name__)
+    if name not in _METHODS:
+        return ""
+    return name if _is_from(cls, "trl") or name != cls.__name__ or not private.gone(trainer, name) else ""
+
+
 def _same_loss(trainer: Any, kind: str) -> bool:
-    original = getattr(importlib.import_module("trl"), kind)
-    if not isinstance(trainer, original) or callable(getattr(trainer, "compute_loss_func", None)):
+    original = getattr(importlib.import_module("trl"), kind)  # unsloth puts its copy there
+    if not _is_from(original, "trl") or not isinstance(trainer, original):
         return False
-    return all(_method(trainer, name) is _method(original, name) for name in _METHODS[kind])
+    if callable(getattr(trainer, "compute_loss_func", None)):
+        return False
+    methods = [(_method(trainer, name), _method(original, name)) for name in _METHODS[kind]]
+    return all(own is its and (its is None or _is_from(its, "trl", "transformers")) for own, its in methods)
+
+
+def _is_from(thing: Any, *packages: str) -> bool:
+    return thing.__module__.partition(".")[0] in packages
 
 
 def _method(owner: Any, name: str) -> Any:

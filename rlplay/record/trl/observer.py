@@ -26,7 +26,8 @@ class Observer:
     def __init__(self, recorder: Recorder, named: bool) -> None:
         """`named`: whether rlplay has the trainer's loss."""
         self._recorder, self._named = recorder, named
-        self._update = 1
+        self.update = 1
+        """The update under way."""
         self._losses: list[float] = []  # of the update's optimizer steps on this process
         self._loss = 0.0  # of the micro-batches since the last
         self._in_loss: list[seen.Seen] = []
@@ -56,7 +57,7 @@ class Observer:
     @property
     def finished(self) -> int:
         """The last update that has ended."""
-        return self._update - 1
+        return self.update - 1
 
     def step(self) -> None:
         """An optimizer step was made."""
@@ -79,7 +80,7 @@ class Observer:
 
     def changed(self, name: str, value: Any, previous: Any) -> None:
         """A setting has another value from the next update on."""
-        self._recorder.changed(self._update, name, value, previous)
+        self._recorder.changed(self.update, name, value, previous)
 
     def close(self) -> None:
         """Close the recording, until the next training."""
@@ -130,8 +131,8 @@ class Observer:
         self._guard(Part.ANSWERS, self._write_answers)
         metrics = self._guard(Part.METRICS, self._numbers.taken, self._losses) or {}
         metrics = (self._guard(Part.ANSWERS, self._scores) or {}) | metrics
-        self._guard(Part.RECORDING, self._recorder.end, self._update, metrics, metrics.get("step_time", 0.0))
-        self._update += 1
+        self._guard(Part.RECORDING, self._recorder.end, self.update, metrics, metrics.get("step_time", 0.0))
+        self.update += 1
         self._losses = []
         self._begin()
 
@@ -151,4 +152,4 @@ class Observer:
 
     def _write_answers(self) -> None:
         if answers := self._answers():
-            seen.write(self._recorder, self._update, answers, seen.weights_of(self._trainer), self._texts)
+            seen.write(self._recorder, self.update, answers, seen.weights_of(self._trainer), self._texts)

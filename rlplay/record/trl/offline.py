@@ -90,10 +90,10 @@ class Offline(Observer):
     def _write_answers(self) -> None:
         if not self._passes:
             super()._write_answers()
-        elif self._recorder.keeps(self._update):
+        elif self._recorder.keeps(self.update):
             whole, accelerator = Given.joined(self._passes), self._trainer.accelerator
             exact = accelerator.scaler is None and self._tokens > 0
             whole.write(
-                self._recorder, self._update, self._texts, accelerator.num_processes, self._tokens if exact else None,
+                self._recorder, self.update, self._texts, accelerator.num_processes, self._tokens if exact else None,
                 self._named,
             )  # fmt: skip

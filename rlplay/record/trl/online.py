@@ -122,7 +122,7 @@ class Online(Observer):
         if not self._generations:
             return
         answers = Generation.joined(self._generations)
-        answers.write(self._recorder, self._update, self._steps)
+        answers.write(self._recorder, self.update, self._steps)
         for number, passes in enumerate(self._steps):
             if passes:
                 self._write_step(answers, number, passes)
@@ -133,7 +133,7 @@ class Online(Observer):
         # The scaler of fp16 multiplies the gradients by a number that changes.
         exact = accelerator.scaler is None and all("gradient" in one for one in passes)
         self._recorder.step(
-            self._update,
+            self.update,
             number,
             len(self._steps),
             rows=rows,

@@ -54,6 +54,8 @@ def _algorithm(trainer: Any, known: Known) -> dict[str, Any]:
     args, neutral = trainer.args, _NEUTRAL.get(known.kind, {})
     if not known.same_loss or any(getattr(args, name, value) != value for name, value in neutral.items()):
         return {}
+    if getattr(trainer, "aux_loss_enabled", False):  # of a mixture of experts
+        return {}
     loss = getattr(args, "loss_type", None)
     if known.kind == "RLOOTrainer":
         return {"algorithm": "rloo"}
