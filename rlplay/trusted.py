@@ -5,11 +5,13 @@ user's rights. Whoever names it, the loader asks here about the very bytes that 
 
 - `agree`: the user has read files and agrees that they run as they are. `trusted.json` remembers it.
 - `follow`: the user has named a file, on the command line or as a knob. Its later versions run, too, while this process
-  lasts, with what they import beside them, so that the user can mend a mistake while the run waits.
+  lasts, with what they import beside them by name, so that the user can mend a mistake while the run waits. What has
+  run is remembered, too.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -81,8 +83,10 @@ def agree(agreed: Mapping[str, str]) -> None:
     partial = _file().with_name(f"{_file().name}.{os.getpid()}")
     try:
         _file().parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(_remembered() | dict(agreed), indent=1) + "\n", encoding="utf-8")
-        partial.replace(_file())
+        with _file().with_name(f"{_file().name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed: another process may add something else
+            partial.write_text(json.dumps(_remembered() | dict(agreed), indent=1) + "\n", encoding="utf-8")
+            partial.replace(_file())
     except OSError:
         partial.unlink(missing_ok=True)
 
@@ -116,7 +120,7 @@ def source(path: Path, imported: bool = False) -> bytes:
     key, found = _key(path), hashlib.sha256(content).hexdigest()
     if _agreed.get(key) == found or _remembered().get(key) == found:
         return content
-    if key in _followed or (imported and any(Path(key).is_relative_to(Path(file).parent) for file in _followed)):
+    if key in _followed or (imported and _imported_by_followed(key)):
         agree({key: found})
         return content
     raise UntrustedError(f"{path} is not trusted as it is now; read it, run: rlplay trust {shlex.quote(str(path))}")
@@ -140,6 +144,11 @@ def described(each: str) -> str:
 
 def _is_followed(each: str) -> bool:
     return each in _agreed if is_module(each) else _key(Path(each)) in _followed
+
+
+def _imported_by_followed(key: str) -> bool:
+    """Whether a followed file imports this one by name: other files of its folder may be anybody's."""
+    return any(key in map(_key, with_imports(Path(file))) for file in _followed)
 
 
 def _key(path: Path) -> str:

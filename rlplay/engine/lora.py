@@ -7,6 +7,7 @@ them, or with those it had when it became the reference, so that there is no sec
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from rlplay.engine.weights import Weights
-from rlplay.trace.text import visible
+from rlplay.trace.text import brief_path, quote, visible
 
 ADAPTER_CONFIG = "adapter_config.json"
 """The file that makes a folder one of adapters."""
@@ -64,16 +65,39 @@ def base_of(folder: Path) -> str:
     _peft()
     if not (folder / ADAPTER_WEIGHTS).is_file():
         raise ValueError(
-            f"model {str(folder)!r}: these adapters have no {ADAPTER_WEIGHTS}; pickled weights are not read"
+            f"model {brief_path(str(folder))}: these adapters have no {ADAPTER_WEIGHTS}; pickled weights are not read"
         )
     with _refused(folder):
         config = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
         kind, base = str(config["peft_type"]), config["base_model_name_or_path"]
         if kind != "LORA":
-            raise ValueError(f"peft_type is {visible(kind)[:80]!r}; rlplay trains LORA")
+            raise ValueError(f"peft_type is {quote(visible(kind))}; rlplay trains LORA")
         if not isinstance(base, str) or (Path(base).expanduser() / ADAPTER_CONFIG).is_file():
             raise ValueError("base_model_name_or_path names no model; merge the adapters into their base first")
+        _check_size(config)
     return base
+
+
+def _check_size(config: dict[str, Any]) -> None:
+    """Raises ValueError if adapters ask for more memory or time than those that anybody trains."""
+    ranks = [config.get("r", 8), *(config.get("rank_pattern") or {}).values()]
+    if not all(isinstance(rank, int) and 0 < rank <= _LARGEST_RANK for rank in ranks):
+        raise ValueError(f"r is from 1 to {_LARGEST_RANK}")
+    if config.get("layer_replication"):
+        raise ValueError("layer_replication is not supported; merge the adapters into their base first")
+    named = [config.get(name) or () for name in _NAMES]
+    words = [word for names in named for word in ([names] if isinstance(names, str) else names)]
+    if len(words) > _MOST_NAMES or not all(_PLAIN_NAME.fullmatch(str(word)) for word in words):
+        raise ValueError(f"{', '.join(_NAMES)} take up to {_MOST_NAMES} names of modules, without patterns")
+
+
+_LARGEST_RANK, _MOST_NAMES = 4096, 10_000
+_PLAIN_NAME = re.compile(r"[\w.-]{1,200}")
+_NAMES = (
+    "target_modules", "exclude_modules", "modules_to_save", "rank_pattern", "alpha_pattern", "layers_pattern",
+    "target_parameters",
+)  # fmt: skip
+"""What peft compares with the names of all modules, mostly as regular expressions."""
 
 
 def with_saved_adapters(policy: Any, folder: Path) -> Any:
@@ -93,7 +117,7 @@ def _refused(folder: Path) -> Iterator[None]:
     except Exception as error:
         missing = f"no {error}" if isinstance(error, KeyError) else str(error)
         reason = visible(" ".join(missing.split()))[:200] or type(error).__name__
-        raise ValueError(f"model {str(folder)!r}: its adapters cannot be used: {reason}") from error
+        raise ValueError(f"model {brief_path(str(folder))}: its adapters cannot be used: {reason}") from error
 
 
 def has_adapters(policy: Any) -> bool:

@@ -16,7 +16,7 @@ from rlplay.engine.stages import Stage, stage_at
 from rlplay.engine.state import REWARD, State, copy_weights, forget_values, new_optimizer
 from rlplay.trace.files_on_disk import unfinished_snapshots
 from rlplay.trace.runfile import RunWriter
-from rlplay.trace.runfile_format import snapshots_folder
+from rlplay.trace.runfile_format import RunFileError, snapshots_folder
 
 BUDGET = 1_000_000_000
 """Bytes of disk that the snapshots of a run may take, unless a single one is larger."""
@@ -40,6 +40,8 @@ class SnapshotStore:
     def __init__(self, writer: RunWriter, run: Path, stages: list[Stage]) -> None:
         self._writer = writer
         self._folder = snapshots_folder(run)
+        if self._folder.is_symlink():
+            raise RunFileError(f"{self._folder} is a link to another folder; put the folder itself there")
         self._stages = stages
         self._starts = {stage.begins for stage in stages} if len(stages) > 1 else set()
         for unfinished in unfinished_snapshots(self._folder) if ranks.is_first() else ():

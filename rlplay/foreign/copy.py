@@ -31,8 +31,7 @@ class Copy:
         self._source = source_of(origin.resolve())
         self.origin = self._source.path
         started = self._source.started()
-        identity = hashlib.sha256(f"{self.origin}\0{started.run_id}".encode()).hexdigest()[:8]
-        self.path = runs_folder() / f"{name(self.origin)}_{identity}{SUFFIX}"
+        self.path = _place(self.origin, started.run_id)
         self._create(started)
         self._resume()
         self.pull()
@@ -77,6 +76,12 @@ def name(origin: Path) -> str:
     return f"{origin.parent.name}-{own}" if own.startswith("rlplay") and origin.parent.name else own
 
 
+def _place(origin: Path, run_id: str) -> Path:
+    """Where the run file of a foreign run is."""
+    identity = hashlib.sha256(f"{origin}\0{run_id}".encode()).hexdigest()[:8]
+    return runs_folder() / f"{name(origin)}_{identity}{SUFFIX}"
+
+
 def run_file(name_or_path: str | Path) -> Path:
     """The run file that is named as for `find_run`, or an up-to-date copy of the run in another trainer's folder.
 
@@ -88,10 +93,15 @@ def run_file(name_or_path: str | Path) -> Path:
 
 
 def copy_again(run: RunReader) -> Copy | None:
-    """The copy that the run file `run` is, if what it was copied from is still there; None if it is no copy."""
+    """The copy that the run file `run` is, if what it was copied from is still there; None if it is no copy.
+
+    A run file that is not where this user's copies are may be a stranger's, and names any folder.
+    """
     origin = run.note(ORIGIN)
+    if origin is None or run.path.resolve() != _place(Path(origin), run.started.run_id).resolve():
+        return None
     try:
-        return None if origin is None else Copy(Path(origin))
+        return Copy(Path(origin))
     except (ForeignRunError, OSError):
         return None
 

@@ -12,6 +12,7 @@ from typing import Any
 from rlplay.foreign import rows, tinker
 from rlplay.foreign.source import ForeignRunError
 from rlplay.record.format import Rollouts, Step
+from rlplay.trace.parquet import parquet_rows
 
 Row = rows.Row
 
@@ -53,13 +54,11 @@ def lines(path: Path) -> list[Row]:
 
 
 def parquet(path: Path) -> list[Row]:
-    """The rows of a Parquet file."""
+    """The rows of a Parquet file. Raises ValueError if they take too much memory."""
     try:
-        from pyarrow import parquet as reader
+        return parquet_rows(path)
     except ImportError:
         raise ForeignRunError(f'{path} needs pyarrow: pip install "rlplay[parquet]"') from None
-    found: list[Row] = reader.read_table(path).to_pylist()
-    return found
 
 
 _TRL, _STEP = re.compile(r"completions_(\d+)\.parquet$"), re.compile(r"(?:^|/)step_(\d+)/")

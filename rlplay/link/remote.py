@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 import secrets
 import socket
 from pathlib import Path
@@ -61,6 +62,8 @@ def find(folder: Path, port: int | None = None) -> Door:
         ) from None
     except (OSError, msgspec.MsgspecError) as error:
         raise NoDoorError(f"{path} cannot be read ({error}); copy it again from the trainer's machine") from None
+    if not re.fullmatch(r"[0-9a-f]{64}", door.token):  # it is sent to whatever listens there
+        raise NoDoorError(f"{path} holds no token; copy it again from the trainer's machine")
     # A recording may come from a stranger, so what it says of a host is ignored: the trainer, or the end of a tunnel to
     # it, is on this machine.
     return msgspec.structs.replace(door, host=HOST, port=door.port if port is None else port)

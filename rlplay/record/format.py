@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from rlplay.trace.codec import Codec
-from rlplay.trace.inflate import inflated
+from rlplay.trace.inflate import Budget
 from rlplay.trace.records import Array, CorrectionRule
 
 MAGIC = b"RLPART\x01\n"
@@ -173,7 +173,7 @@ def read(path: Path, offset: int = 0) -> list[tuple[int, AnyFrame]]:
         start = max(offset, len(MAGIC))
         file.seek(start)
         data = file.read()
-    found = []
+    found, budget = [], Budget(len(data))
     place = 0
     while len(data) - place >= _HEAD.size:
         length, check, _ = _HEAD.unpack_from(data, place)
@@ -183,7 +183,7 @@ def read(path: Path, offset: int = 0) -> list[tuple[int, AnyFrame]]:
             raise RecordingError(f"{path} is damaged at byte {start + place}; copy it again from where it was recorded")
         if end > len(data):
             break
-        found.append((start + end, _decoded(data[begin:end], path, start + place)))
+        found.append((start + end, _decoded(data[begin:end], path, start + place, budget)))
         place = end
     return found
 
@@ -200,8 +200,8 @@ def _begins(magic: bytes, path: Path) -> bool:
     return len(magic) == len(MAGIC)
 
 
-def _decoded(payload: bytes, path: Path, offset: int) -> AnyFrame:
+def _decoded(payload: bytes, path: Path, offset: int, budget: Budget) -> AnyFrame:
     try:
-        return _FRAMES.decode(inflated(payload, LIMIT))
+        return _FRAMES.decode(budget.inflated(payload, LIMIT))
     except (zlib.error, msgspec.MsgspecError, ValueError, IndexError, TypeError) as error:
         raise RecordingError(f"{path} is damaged at byte {offset} ({error}); copy it again") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ def hub_rows(name: str, config: str | None, split: str, progress: Callable[[str]
         import datasets
     except ImportError as error:
         raise ValueError(f"dataset {quote(name)} needs the library datasets ({error}): pip install datasets") from None
+    # Its reader called pandas unpickles files that lie here.
+    if name.isidentifier() and find_spec(f"datasets.packaged_modules.{name}") is not None:
+        raise ValueError(f"dataset {quote(name)} is the name of a file format; name the file itself")
     datasets.disable_progress_bars()  # the terminal belongs to the screen
     datasets.config.HF_DATASETS_TRUST_REMOTE_CODE = False  # before version 4 a dataset may bring a script
     where, problem = "", ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.tasks.hub_dataset import DATA_FILES, hub_rows, looks_like_dataset
 from rlplay.tasks.rows import read_row, renamed
 from rlplay.tasks.task import Example, RewardFunction, Task, chat
+from rlplay.trace.parquet import parquet_rows
 from rlplay.trace.text import quote
 from rlplay.user_code import OwnError
 
@@ -181,14 +181,12 @@ def _csv(path: Path) -> list[Any]:
 
 def _parquet(path: Path) -> list[Any]:
     try:
-        parquet = importlib.import_module("pyarrow.parquet")
+        return parquet_rows(path)
     except ImportError:
         raise OwnError(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from None
-    try:
-        rows: list[Any] = parquet.read_table(path).to_pylist()
     except Exception as error:  # a damaged file, dates outside Python's range, unknown time zones
-        raise OwnError(f"{path}: cannot be read as Parquet: {str(error).partition(chr(10))[0]}") from None
-    return rows
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise OwnError(f"{path}: cannot be read as Parquet: {reason}") from None
 
 
 _READERS = dict(zip(DATA_FILES, (_jsonl, _json, _csv, _parquet), strict=True))

@@ -16,6 +16,7 @@ from typing import Any
 
 from rlplay.trace.deleted import write_again
 from rlplay.trace.history import History
+from rlplay.trace.inflate import Budget
 from rlplay.trace.records import (
     AnyRecord,
     Evaluated,
@@ -45,6 +46,7 @@ from rlplay.trace.runfile_format import (
     pack,
     publish,
     snapshots_folder,
+    snapshots_in,
     unpack,
     without_detail,
 )
@@ -173,7 +175,7 @@ class RunWriter:
     def snapshots(self) -> list[Snapshot]:
         """The snapshots of the live branch, by update."""
         with explained(self.path, "read"):
-            return _snapshots(self._db, self.path)
+            return snapshots_in(self._db, self.path)
 
     def note(self, key: str) -> str | None:
         """A text about the run, stored under `key` when it was created or since."""
@@ -336,12 +338,13 @@ class RunReader:
         """
         by_user = "CASE WHEN kind IN ('changed', 'labelled', 'looked', 'rewound') THEN data END"
         rows = self._rows(f"SELECT kind, number, {by_user} FROM records WHERE {NUMBERED} ORDER BY id")
-        return [(name, number, data and unpack(data, self.path, number)) for name, number, data in rows]
+        budget = Budget.of(data for *_, data in rows)
+        return [(name, number, data and unpack(data, self.path, number, budget)) for name, number, data in rows]
 
     def snapshots(self) -> list[Snapshot]:
         """The snapshots of the live branch that are still on disk, by update."""
         with explained(self.path, "read"):
-            known = [] if snapshots_folder(self.path).is_symlink() else _snapshots(self._db, self.path)
+            known = [] if snapshots_folder(self.path).is_symlink() else snapshots_in(self._db, self.path)
         return [snapshot for snapshot in known if snapshot.path.is_file() and not snapshot.path.is_symlink()]
 
     def last_snapshot(self) -> Snapshot | None:
@@ -371,8 +374,10 @@ class RunReader:
             return self._db.execute(query, values).fetchall()
 
     def _records(self, where: str, *values: Any) -> Iterator[tuple[int, AnyRecord]]:
-        for key, number, data in self._rows(f"SELECT id, number, data FROM records WHERE {where}", *values):
-            yield key, unpack(data, self.path, number)
+        rows = self._rows(f"SELECT id, number, data FROM records WHERE {where}", *values)
+        budget = Budget.of(data for *_, data in rows)
+        for key, number, data in rows:
+            yield key, unpack(data, self.path, number, budget)
 
 
 _NUMBERS = f"SELECT DISTINCT number FROM records WHERE kind = '{{kind}}' AND branch = 0 AND {NUMBERED} ORDER BY number"
@@ -389,11 +394,3 @@ def _note(db: sqlite3.Connection, path: Path, key: str) -> str | None:
     with explained(path, "read"):
         found = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return None if found is None else str(found[0])
-
-
-def _snapshots(db: sqlite3.Connection, path: Path) -> list[Snapshot]:
-    sound = f"{NUMBERED} AND typeof(path) = 'text' AND typeof(bytes) = 'integer'"
-    rows = db.execute(f"SELECT number, path, bytes FROM snapshots WHERE branch = 0 AND {sound} ORDER BY 1").fetchall()
-    # Of a path only the name counts: a stranger's run file may name any file of this machine.
-    folder = snapshots_folder(path)
-    return [Snapshot(number, folder / Path(relative).name, size) for number, relative, size in rows]

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from rlplay.trace.codec import RECORDS
-from rlplay.trace.inflate import inflated
+from rlplay.trace.inflate import Budget
 from rlplay.trace.records import AnyRecord, Finished
 from rlplay.trace.sound import check_record
 
@@ -120,10 +120,13 @@ def pack(record: AnyRecord) -> bytes:
     return zlib.compress(content, 1)
 
 
-def unpack(data: bytes, path: Path, number: int) -> AnyRecord:
-    """The record of update `number` in stored bytes, checked; RunFileError if they are damaged."""
+def unpack(data: bytes, path: Path, number: int, budget: Budget | None = None) -> AnyRecord:
+    """The record of update `number` in stored bytes, checked; RunFileError if they are damaged.
+
+    `budget` is that of several records which are read together.
+    """
     try:
-        record = RECORDS.decode(inflated(data, _LARGEST))
+        record = RECORDS.decode((budget or Budget(0)).inflated(data, _LARGEST))
         if record.update != number:
             raise ValueError(f"a record of update {record.update} is among its own")
         check_record(record)
@@ -198,7 +201,18 @@ def _opened(path: Path, query: str) -> sqlite3.Connection:
         if version > FORMAT:
             raise RunFileError(f"{path} has format {version}, this rlplay reads up to {FORMAT}; upgrade rlplay")
         db.execute("SELECT value FROM meta WHERE key = 'run_id'").fetchone()
+        if db.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
+            raise RunFileError(f"{path} holds a query of somebody's in place of a table; restore it from a copy")
     except BaseException:
         db.close()
         raise
     return db
+
+
+def snapshots_in(db: sqlite3.Connection, path: Path) -> list[Snapshot]:
+    """The snapshots of the live branch that the run file `path` lists, by update, also those that are gone."""
+    sound = f"{NUMBERED} AND typeof(path) = 'text' AND typeof(bytes) = 'integer'"
+    rows = db.execute(f"SELECT number, path, bytes FROM snapshots WHERE branch = 0 AND {sound} ORDER BY 1").fetchall()
+    # Of a path only the name counts: a stranger's run file may name any file of this machine.
+    folder = snapshots_folder(path)
+    return [Snapshot(number, folder / Path(relative).name, size) for number, relative, size in rows]

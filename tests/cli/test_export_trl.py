@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import msgspec
@@ -70,6 +72,28 @@ def test_foreign_text_in_a_script_is_a_literal_or_a_comment(tmp_path: Path) -> N
         assert "os.system" not in {ast.unparse(n.func) for n in ast.walk(ast.parse(script)) if isinstance(n, ast.Call)}
         constants = [n.value for n in ast.walk(ast.parse(script)) if isinstance(n, ast.Constant)]
         assert HOSTILE in constants
+
+
+@pytest.mark.parametrize("codec", ["unicode_escape", "raw_unicode_escape", "utf_7"])
+def test_foreign_text_does_not_choose_how_python_reads_the_script(codec: str, tmp_path: Path) -> None:
+    """In the first two lines of a file `coding: …` names its encoding, in which an escape may be a line break."""
+    settings = msgspec.to_builtins(resolve({})) | {"algorithm": r"x\nimport os\u000aimport os+AAo-import os#.yaml"}
+    begun = synthetic_started(title=f"coding:{codec} x", settings=settings, run_id=f"coding:{codec}")
+    writer = RunWriter.create(tmp_path / "a.rlplay", begun)
+    writer.append(synthetic_update(1)[-1])
+    script = script_of(writer).encode()
+    assert tokenize.detect_encoding(io.BytesIO(script).readline)[0] == "utf-8"
+    assert {n.names[0].name for n in ast.walk(ast.parse(script)) if isinstance(n, ast.Import)} == set()
+    assert codec in script.decode()
+
+
+def test_a_setting_that_this_version_does_not_know_is_refused(tmp_path: Path) -> None:
+    for name, value in (("loss_type", "theirs"), ("aggregation", "theirs"), ("epsilon", "x")):
+        settings = msgspec.to_builtins(resolve({})) | {name: value}
+        writer = RunWriter.create(tmp_path / f"{name}.rlplay", synthetic_started(settings=settings))
+        writer.append(synthetic_update(1)[-1])
+        with pytest.raises(ValueError, match=rf"{name} .*'?{value}"):
+            script_of(writer)
 
 
 def test_minibatches_and_passes_are_optimizer_steps_of_as_many_completions(tmp_path: Path) -> None:

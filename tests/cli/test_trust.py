@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import py_compile
 import shlex
 import zipfile
@@ -301,6 +302,21 @@ def test_a_file_that_changes_meanwhile_waits_for_its_user(tmp_path: Path, capsys
     follow([str(score)])
     score.write_text("def f(completions, **k):\n    return [333.0]\n")
     assert reward(completions=["a"]) == [333.0], "its user has named it, and may mend it while it runs"
+
+
+def test_who_names_a_file_has_not_named_what_else_lies_in_its_folder(tmp_path: Path, mark: Path) -> None:
+    """A library's optional import runs no file there that the named one does not import; nor does a stranger's code."""
+    (tmp_path / "beside.py").write_text("x = 2.0\n")
+    for name in ("optional_of_a_library.py", "theirs.py"):
+        (tmp_path / name).write_text((tmp_path / "evil.py").read_text())
+    score = tmp_path / "score.py"
+    score.write_text("import beside\n\ndef f(completions, **k):\n    return [beside.x]\n")
+    follow([str(score)])
+    assert load_reward(f"{score}:f")(completions=["a"]) == [2.0]
+    for name in ("optional_of_a_library", "theirs"):
+        with pytest.raises(ImportError, match="is not trusted as it is now"):
+            importlib.import_module(name)
+    assert not mark.exists()
 
 
 SMALL = ["--set", "num_prompts=1", "--set", "num_generations=2", "--set", "max_completion_length=2", "--updates", "1"]

@@ -142,6 +142,12 @@ LOADED = {"peft_type": "LORA", "base_model_name_or_path": "pocket-that-is-not-th
     (LOADED | {"peft_type": "x\x1b[31m" * 50}, True, "peft_type is 'x"),
     (LOADED | {"base_model_name_or_path": "."}, True, "names no model; merge the adapters into their base first"),
     (LOADED | {"base_model_name_or_path": 7}, True, "names no model"),
+    (LOADED | {"r": 400_000}, True, "r is from 1 to 4096"),
+    (LOADED | {"rank_pattern": {"q_proj": 10**6}}, True, "r is from 1 to 4096"),
+    (LOADED | {"rank_pattern": {f"layer{n}": 8 for n in range(20_000)}}, True, "take up to 10000 names"),
+    (LOADED | {"layer_replication": [[0, 2]] * 3000}, True, "layer_replication is not supported"),
+    (LOADED | {"target_modules": "(a*)*b"}, True, "names of modules, without patterns"),
+    (LOADED | {"alpha_pattern": {"(a*)*b": 8}}, True, "names of modules, without patterns"),
     (LOADED, False, "these adapters have no adapter_model.safetensors; pickled weights are not read"),
 ])  # fmt: skip
 def test_adapters_of_somebody_elses_are_refused_in_one_line(

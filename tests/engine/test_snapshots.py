@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rlplay.engine.snapshots import SnapshotStore, restore, to_drop
 from rlplay.trace.runfile import RunWriter
+from rlplay.trace.runfile_format import RunFileError
 from tests.recorded import synthetic_run
 
 
@@ -40,6 +41,17 @@ def test_what_a_killed_program_has_left_of_a_snapshot_is_removed(tmp_path: Path)
     SnapshotStore(writer, run, [])
     writer.close()
     assert {path.name for path in folder.iterdir()} == {"000001.safetensors", "notes.txt"}
+
+
+def test_a_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    """A stranger's run file may bring a link to the snapshots of another run, which would be thinned out."""
+    run, victim = synthetic_run(tmp_path / "run.rlplay", updates=1), tmp_path / "victim.snapshots"
+    victim.mkdir()
+    (victim / "000002.safetensors").write_text("x")
+    (tmp_path / "run.snapshots").symlink_to(victim)
+    with pytest.raises(RunFileError, match=r"run\.snapshots is a link to another folder"):
+        SnapshotStore(RunWriter.reopen(run), run, [])
+    assert (victim / "000002.safetensors").exists()
 
 
 def test_a_damaged_snapshot_and_one_of_another_model_are_refused_in_one_line(

@@ -42,6 +42,19 @@ def test_the_run_file_holds_what_was_recorded(tmp_path: Path) -> None:
     assert copy.pull() == 0
 
 
+def test_a_run_file_of_a_stranger_follows_no_folder(tmp_path: Path) -> None:
+    """It may name any folder as its origin; only where this user's copies are does a run file follow one."""
+    record(tmp_path / "run", [answers(0, 2, 2, 2)], [2])
+    copy = Copy(tmp_path / "run")
+    with RunReader(copy.path) as reader:
+        found = copy_again(reader)
+        assert found is not None
+        assert found.path == copy.path
+    theirs = shutil.copy(copy.path, tmp_path / "theirs.rlplay")
+    with RunReader(theirs) as reader:
+        assert copy_again(reader) is None
+
+
 def test_the_run_file_is_used_again(tmp_path: Path) -> None:
     recorder = begun(tmp_path / "run")
     write(recorder, 1, answers(1, 2, 2, 1), range(4))

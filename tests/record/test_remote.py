@@ -207,11 +207,13 @@ def test_a_forwarded_port_and_a_broken_file(tmp_path: Path) -> None:
     server.close()
     assert find(tmp_path, 7000) == remote.Door("127.0.0.1", 7000, door.token)
     for host in ("127.0.0.2", "evil.example"):
-        (tmp_path / "remote.json").write_text(msgspec.json.encode(remote.Door(host, 7000, "t")).decode())
-        assert find(tmp_path) == remote.Door("127.0.0.1", 7000, "t"), "a screen connects to its own machine alone"
-    (tmp_path / "remote.json").write_text('{"host": 1}')
-    with pytest.raises(NoDoorError, match="copy it again"):
-        find(tmp_path)
+        (tmp_path / "remote.json").write_bytes(msgspec.json.encode(remote.Door(host, 7000, door.token)))
+        assert find(tmp_path) == remote.Door("127.0.0.1", 7000, door.token), "a screen connects to its own machine"
+    command = remote.Door("127.0.0.1", 6379, "\r\nFLUSHALL\r\n" + door.token)
+    for broken in (b'{"host": 1}', msgspec.json.encode(command)):
+        (tmp_path / "remote.json").write_bytes(broken)
+        with pytest.raises(NoDoorError, match="copy it again"):
+            find(tmp_path)
 
 
 def fake_trl(beta: float = 0.0, reference: object = None) -> Any:

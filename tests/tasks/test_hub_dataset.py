@@ -86,6 +86,16 @@ def test_without_a_network_what_was_downloaded_before_does(folder):
         hub_rows("sums", "hard", "train", str)
 
 
+def test_a_reader_of_a_format_is_no_dataset(tmp_path, monkeypatch):
+    """That of pandas would unpickle what lies in this folder, a stranger's perhaps."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.pkl").write_bytes(b"cos\nsystem\n(S'touch it-ran'\ntR.")
+    for name in ("pandas", "json"):
+        with pytest.raises(ValueError, match=f"dataset '{name}' is the name of a file format; name the file itself"):
+            load_own(name, {})
+    assert not (tmp_path / "it-ran").exists()
+
+
 def test_the_library_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ValueError, match=r"needs the library datasets .*: pip install datasets"):

@@ -21,6 +21,7 @@ from rlplay.trace.codec import RECORDS
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound, Sampled, Stepped
 from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.thinning import RECENT, stride
 from rlplay.trace.update import Update
 from tests.recorded import (
@@ -244,6 +245,16 @@ def test_a_run_file_names_no_snapshot_outside_its_own_folder(named: str, tmp_pat
     with closing(sqlite3.connect(writer.path)) as database, database:
         database.execute("UPDATE snapshots SET path = ?", (named,))
     assert RunReader(writer.path).snapshots() == []
+
+
+def test_a_query_in_place_of_a_table_is_refused(tmp_path: Path) -> None:
+    path = RunWriter.create(tmp_path / "run.rlplay", synthetic_started()).path
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x FROM c) SELECT x AS number FROM c"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DROP TABLE metrics")
+        database.execute(f"CREATE VIEW metrics AS {endless}")
+    with pytest.raises(RunFileError, match="holds a query of somebody's in place of a table; restore it"):
+        RunReader(path)
 
 
 @pytest.mark.parametrize("attempt", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 20))])

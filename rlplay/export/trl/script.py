@@ -90,8 +90,10 @@ def _has_environment(reader: RunReader) -> bool:
 
 
 def _head(reader: RunReader) -> Iterator[str]:
-    yield f"# Trains with TRL {TRL} under the settings of a run of rlplay: {plain(reader.started.title)}."
+    # In its first two lines Python looks for the file's encoding, so they have no text of the run.
+    yield f"# Trains with TRL {TRL} under the settings of a run of rlplay."
     yield "#"
+    yield f"# The run: {plain(reader.started.title)}."
     yield "# Prompts and rewards come from rlplay, as in the run. To do without rlplay, replace them by your own."
     yield "# TRL draws its own random numbers, so the same seed gives other prompts and answers than in rlplay."
     yield "# Start it on one device: each further device would add as many completions to every step."
