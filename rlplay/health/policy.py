@@ -33,6 +33,8 @@ COLLAPSED = 0.2
 FAR_AWAY, LOST = 1.0, 5.0
 """KL to the reference in nats per token: from 1 on where the reward does not rise, from 5 on always. At 5 the policy's
 tokens are e⁵ = 150 times as likely as under the reference, so the reference says little about it."""
+PAID = 0.05
+"""KL to the reference in nats per token from which its price may be what holds the reward."""
 CRITIC = 8
 CLIPPED = 0.3
 
@@ -242,6 +244,13 @@ def _remedies(run: Evidence, falls: bool) -> tuple[list[str], list[str]]:
         ))  # fmt: skip
     if clipped is not None and clipped >= CLIPPED:
         found.append(("num_iterations", f"{percent(clipped)} of the tokens are clipped: lower num_iterations."))
+    kl, beta = run.mean("kl", WINDOW), run.number("beta")
+    if kl is not None and beta > 0 and kl >= PAID:
+        found.append((
+            "beta",
+            f"β·KL is {number(beta * kl)}: where going further costs as much as it earns, the reward stays. Lower beta "
+            "to let the policy go further.",
+        ))  # fmt: skip
     found = found or [("num_prompts", "With more num_prompts smaller rises show; a larger learning_rate makes larger "
                                       "ones.")]  # fmt: skip
     return [setting for setting, _ in found], [said for _, said in found]

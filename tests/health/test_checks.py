@@ -355,3 +355,15 @@ def test_a_critic_that_explains_nothing():
 
 def test_pairs_have_no_rewards_to_judge():
     assert examined(settings={**CHOSEN, "loss_type": "sigmoid"}, scored=everywhere(0.0)) == []
+
+
+def test_a_reward_that_pays_for_its_kl_may_be_at_its_best():
+    def found(beta, kl):
+        noise = np.random.default_rng(0).normal(0.5, 0.01, size=99)
+        values = {"finished": lambda record: metrics(reward=float(noise[record.update]), kl=kl)(record)}
+        return {each.name: each for each in examined(24, settings={**CHOSEN, "beta": beta}, **values)}["flat"]
+
+    paid = found(0.75, 0.3)
+    assert paid.settings == ("beta",)
+    assert paid.change.startswith("β·KL is 0.225: where going further costs as much as it earns, the reward stays.")
+    assert "beta" not in found(0.0, 0.3).settings + found(0.75, 0.01).settings
