@@ -312,14 +312,20 @@ def _strings(name: str, values: Sequence[str], index: Array, count: int) -> list
     return found
 
 
-def _plain(value: Any) -> Any:
-    """A value if it is plain data that the format can hold, else its text."""
+def _plain(value: Any, deeper: int = 32) -> Any:
+    """A value if it is plain data that the format can hold, else its text; its type if it goes `deeper` than this."""
+    if deeper == 0:
+        return f"<{type(value).__name__}>"
     if isinstance(value, np.generic):
         return _plain(value.item())
     if isinstance(value, bool | float | None) or (isinstance(value, int) and -(2**63) <= value < 2**64):
         return value
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(each, deeper - 1) for each in value]
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {_text(k): _plain(v, deeper - 1) for k, v in value.items()}
+    return _text(value)
+
+
+def _text(value: Any) -> str:
     return str(value).encode("utf-8", "replace").decode()

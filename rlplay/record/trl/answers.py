@@ -17,10 +17,13 @@ from rlplay.trace.records import Array, CorrectionRule
 class Generation:
     """N answers as TRL sampled them. Arrays of tokens are padded, [N, L], until `flat` or `write`."""
 
-    def __init__(self, trainer: Any, inputs: Sequence[dict[str, Any]], out: dict[str, Any], made: int) -> None:
+    def __init__(
+        self, trainer: Any, inputs: Sequence[dict[str, Any]], out: dict[str, Any], made: int, in_order: bool = True
+    ) -> None:
         """`inputs` are the rows of the dataset, one for each answer; `out` is what TRL computed.
 
-        `made` is the number of optimizer steps of the update before this sampling.
+        `made` is the number of optimizer steps of the update before this sampling. If the answers are not `in_order`,
+        nothing says which row and which rewards are theirs.
         """
         self._texts = Texts(trainer)
         ids, mask = _numpy(out["completion_ids"]), _numpy(out["completion_mask"])
@@ -29,8 +32,12 @@ class Generation:
         self._ids = _rows(ids, self._lengths)
         self._made = np.full(len(ids), made)
         self._prompts = [row[kept.astype(bool)] for row, kept in zip(*map(_numpy, _both(out, "prompt")), strict=True)]
-        self._columns = [{k: v for k, v in row.items() if k != "prompt"} for row in inputs]
-        self._headings = [_heading(row.get("prompt", "")) for row in inputs]
+        asked = inputs if in_order else [{} for _ in ids]
+        self._columns = [{k: v for k, v in row.items() if k != "prompt"} for row in asked]
+        self._headings = [
+            _heading(row["prompt"]) if "prompt" in row else self._texts.whole(prompt)
+            for row, prompt in zip(asked, self._prompts, strict=True)
+        ]
         tools = _rows(_numpy(out["tool_mask"]), self._lengths) if "tool_mask" in out else None
         self._mask = (
             [np.ones(n, np.uint8) for n in self._lengths] if tools is None else [t.astype(np.uint8) for t in tools]
@@ -45,7 +52,21 @@ class Generation:
         self._truncated = np.array(
             [n == 0 or int(row[n - 1]) not in ends for row, n in zip(ids, self._lengths, strict=True)]
         )
-        self._of_trainer(trainer, len(inputs))
+        self.temperature = float(trainer.temperature)
+        if in_order:
+            self._of_trainer(trainer, len(inputs))
+        else:
+            self._of_nobody()
+
+    def _of_nobody(self) -> None:
+        """No rewards; a group is the answers to one prompt, on this process."""
+        prompts = [tuple(prompt.tolist()) for prompt in self._prompts]
+        place = {prompt: number for number, prompt in enumerate(dict.fromkeys(prompts))}
+        self._rewards: dict[str, Array] = {}
+        self._weights: dict[str, float] = {}
+        self._group = np.array([place[prompt] for prompt in prompts], dtype=np.int64)
+        self._groups = len(place)
+        self._mean = self._std = np.full(len(prompts), np.nan)
 
     def _of_trainer(self, trainer: Any, count: int) -> None:
         """Rewards of this process's answers, and mean and deviation of their groups over all processes."""
@@ -53,7 +74,10 @@ class Generation:
         first = trainer.accelerator.process_index * count
         world = count * trainer.accelerator.num_processes
         scored = {name: _numbers(list(values)[-world:]) for name, values in private.logged(trainer, "rewards").items()}
-        weights = dict(zip(trainer.reward_func_names, trainer.reward_weights.tolist(), strict=True)) if scored else {}
+        names = trainer.reward_func_names
+        if len(set(names)) < len(names):  # TRL keeps those of the last one under the name
+            scored = {}
+        weights = dict(zip(names, trainer.reward_weights.tolist(), strict=True)) if scored else {}
         weighted = np.array([weights[name] * values for name, values in scored.items()]).reshape(-1, world)
         total = np.where(np.isnan(weighted).all(axis=0), np.nan, np.nansum(weighted, axis=0)).reshape(-1, size)
         known = [group[~np.isnan(group)] for group in total]
@@ -68,7 +92,6 @@ class Generation:
         for name, values in private.logged(trainer, "extra").items():
             for row, value in zip(self._columns, list(values)[-world:][here], strict=True):
                 row[name] = value
-        self.temperature = float(trainer.temperature)
 
     def __len__(self) -> int:
         return len(self._lengths)

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 import uuid
+import weakref
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
@@ -19,7 +20,7 @@ from rlplay.record.format import parts
 from rlplay.record.recorder import Recorder
 from rlplay.record.trl import private
 from rlplay.record.trl.change import ANY, GIVEN, SAMPLING, change
-from rlplay.record.trl.guard import Guard, Part
+from rlplay.record.trl.guard import Guard, Part, said_by
 from rlplay.record.trl.known import Known, known
 from rlplay.record.trl.observer import Observer
 from rlplay.record.trl.offline import Offline
@@ -51,12 +52,14 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         if completions < 1 or every < 1:
             raise ValueError("completions and every are 1 or more")
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else Path(path).resolve()
         self._wanted = self.path  # before a number was added to it
         self._completions, self._every, self._listens = completions, every, listen
         self._guard = Guard(self._note)
         self._spent = 0.0
-        self._trainer: Any = None
+        self._trainer: Any = None  # while it trains
+        self._of: Any = None  # a weak reference to the trainer of the recording
+        self._step = 0  # the last optimizer step that was heard of
         self._recorder: Recorder | None = None
         self._remote: Remote | None = None
         self._observed: Observer | None = None  # while it trains
@@ -69,22 +72,37 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         """Spent on recording so far."""
         return self._spent + self._guard.seconds
 
-    def on_train_begin(self, args: Any, *_: Any, **__: Any) -> None:
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy records nothing of what this one does: it is a new callback with the same arguments."""
+        return RlplayCallback, (self._wanted, self._completions, self._every, self._listens)
+
+    def on_train_begin(self, args: Any, state: Any, *_: Any, **__: Any) -> None:
         """Open the recording, or continue it."""
         self._ended()  # if an earlier training raised where nothing is wrapped
-        self._spent, self._seen = self.seconds, 0
+        self._spent, self._seen, self._step = self.seconds, 0, state.global_step
         self._guard = Guard(self._note)
         self._guard(Part.RECORDING, self._begin, args)
         if self._guard.alive(Part.RECORDING) and self._listens and self._trainer.accelerator.is_main_process:
             self._guard(Part.STEERING, self._open_door)
 
-    def on_optimizer_step(self, *_: Any, **__: Any) -> None:
-        """An optimizer step was made."""
-        if self._observed is not None:
+    def on_step_begin(self, _args: Any, state: Any, *_: Any, **__: Any) -> None:
+        """Record the update before, if its numbers were to be logged and another callback has changed that."""
+        if self._observed is not None and state.global_step:
+            self._guard(Part.RECORDING, self._observed.end)
+            self._steered(state.global_step)
+
+    def on_optimizer_step(self, _args: Any, state: Any, *_: Any, **__: Any) -> None:
+        """An optimizer step was made, after which the trainer counts it."""
+        self._made(state.global_step + 1)
+
+    def _made(self, step: int) -> None:
+        if self._observed is not None and step > self._step:  # else the callback was added twice
+            self._step = step
             self._guard(Part.RECORDING, self._observed.step)
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         """If the update is complete, record it; its logged numbers may follow at once."""
+        self._made(state.global_step)  # a loop of somebody's own may not have said so
         if self._observed is not None and not control.should_log:
             self._guard(Part.RECORDING, self._observed.end)
             self._steered(state.global_step)
@@ -107,16 +125,22 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             self._guard(Part.END, observed.detach)
         if self._remote is not None:
             self._guard(Part.END, self._close_door)
+        self._trainer = None
+
+    def _heard(self, _call: Any) -> None:
+        """An event is about to be told to the callbacks: is this one still among them?"""
+        if self._observed is not None and not any(each is self for each in self._trainer.callback_handler.callbacks):
+            self._ended()
 
     def _begin(self, args: Any) -> None:
         """Open the recording or continue it, and watch the trainer.
 
         Raises OSError in all processes if one of them cannot: the others would wait for it during training.
         """
-        before, self._trainer = self._trainer, _caller()
+        self._trainer = _caller()
         kind, settings = _options(self._trainer)
         named, loss = (each.get("algorithm") for each in (self._settings, settings))
-        again = self._continued is not None and before is self._trainer and named == loss
+        again = self._of is not None and self._of() is self._trainer and named == loss
         reached = gather_object([self._continued.update if again and self._continued is not None else 0])
         place = [str(_free(self._wanted or Path(args.output_dir) / "rlplay")), uuid.uuid4().hex]
         broadcast_object_list(place)
@@ -127,14 +151,15 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             else:
                 self._open(args, kind, settings, *place)
             assert self._continued is not None
-            self._continued.attach(self._trainer, self._guard, self._ended)
+            self._continued.attach(self._trainer, self._guard, self._ended, self._heard)
             self._observed = self._continued
         except Exception as error:
-            problem = str(error) or type(error).__name__
+            problem = said_by(error)
         if problems := [each for each in gather_object([problem]) if each]:
             self._give_up()
             raise OSError(problems[0])
         self._settings, self._guard.where = settings, str(self.path)
+        self._of = weakref.ref(self._trainer)
         if self._trainer.accelerator.is_main_process:
             for line in _unknown(self._trainer, kind, settings):
                 self._guard.remark(line)
@@ -230,7 +255,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             value = check(name, value)
             refused = change(self._trainer, name, value)
         except (AttributeError, TypeError, ValueError) as error:
-            return str(error)
+            return said_by(error)
         if not refused:
             self._guard(Part.RECORDING, self._observed.changed, name, value, self._settings.get(name))
             self._settings[name] = value
@@ -259,6 +284,9 @@ def _unknown(trainer: Any, kind: Known, settings: dict[str, Any]) -> list[str]:
         )
     elif "algorithm" not in settings:
         lines.append(f"the recorder does not know the loss of this {kind.name}: no formulas and no clipping are shown")
+    names = getattr(trainer, "reward_func_names", [])
+    if len(set(names)) < len(names):
+        lines.append("several reward functions have one name, so rewards are not recorded: give each its own __name__")
     if getattr(trainer, "processing_class", None) is None:
         lines.append(f"this {kind.name} has no tokenizer, so no texts are recorded")
     return lines

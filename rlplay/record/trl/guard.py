@@ -10,12 +10,15 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 T = TypeVar("T")
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 """The positional and the named arguments of a call."""
 _ABSENT = object()
+_OF = "__rlplay_of__"
+"""Holds a wrapper itself, as copies of it have this too, its hooks, and what was there before it."""
 
 
 class Part(StrEnum):
@@ -76,7 +79,7 @@ class Guard:
     def _lose(self, part: Part, error: BaseException) -> None:
         over = part is Part.RECORDING or isinstance(error, OSError)
         self._lost |= {part, Part.RECORDING} if over else {part}
-        reason = str(error) or type(error).__name__
+        reason = said_by(error)
         if not over:
             self.remark(f"{part} ({reason}); the rest is recorded, and training goes on")
         elif self.where:
@@ -91,6 +94,35 @@ class Guard:
         if Part.RECORDING not in self._lost:
             with contextlib.suppress(Exception):
                 self._say(text)
+
+
+def said_by(error: BaseException) -> str:
+    """What an error says, in one line; its type if it says nothing, or raises when it is asked."""
+    try:
+        return " ".join(str(error).split()) or type(error).__name__
+    except BaseException:
+        return type(error).__name__
+
+
+def no_hook(*_: Any, **__: Any) -> None:
+    """What a copy of a model has in place of the recorder's hook."""
+
+
+class _Passed:
+    """A forward hook that stays behind when its model is copied, pickled or sent to another process."""
+
+    def __init__(self, call: Callable[[dict[str, Any], Any], object]) -> None:
+        self._call = call
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def __call__(self, _module: Any, _values: Any, options: dict[str, Any], out: Any) -> None:
+        self._call(options, out)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial, (no_hook,)
+
+    def __deepcopy__(self, _memo: Any) -> Callable[..., None]:
+        return no_hook
 
 
 class Hooks:
@@ -132,16 +164,15 @@ class Hooks:
                 self._guard(part, after, (values, options), found)
             return found
 
+        wrapped.__dict__[_OF] = wrapped, self, own
         setattr(owner, name, wrapped)
         self._wraps.append((owner, name, wrapped, own))
 
     def forward(self, model: nn.Module, part: Part, work: Callable[[dict[str, Any], Any], None]) -> None:
         """Call `work` with the named arguments and the result of each forward pass."""
 
-        def passed(_module: Any, _values: Any, options: dict[str, Any], out: Any) -> None:
-            self._guard(part, work, options, out)
-
-        self._handles.append(model.register_forward_hook(passed, with_kwargs=True))
+        hook = _Passed(functools.partial(self._guard, part, work))
+        self._handles.append(model.register_forward_hook(hook, with_kwargs=True))
 
     def gradient(self, values: Tensor, part: Part, work: Callable[[Tensor], None]) -> None:
         """Call `work` with the derivative of the loss by `values` in the backward pass."""
@@ -156,14 +187,21 @@ class Hooks:
         self._on = False
         for handle in self._handles:
             handle.remove()
-        for owner, name, wrapped, own in reversed(self._wraps):
+        for owner, name, wrapped, before in reversed(self._wraps):
             if vars(owner).get(name) is not wrapped:
                 continue
-            if own is _ABSENT:
+            if (own := _living(before)) is _ABSENT:
                 delattr(owner, name)
             else:
                 setattr(owner, name, own)
         self._handles, self._wraps = [], []
+
+
+def _living(found: Any) -> Any:
+    """What was there before the wrappers that other recorders could not take away, as something was around them."""
+    while (of := getattr(found, _OF, None)) is not None and of[0] is found and not of[1]._on:
+        found = of[2]
+    return found
 
 
 def argument(call: Call, place: int, name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlplay.record.trl import private
 
-_LOSS = ("compute_loss", "_compute_loss", "training_step")
+_LOSS = ("compute_loss", "_compute_loss", "training_step", "_prepare_inputs", "get_batch_samples")
 _SAMPLED = (
     *_LOSS, "_get_per_token_logps_and_entropies", "get_high_entropy_mask", "get_off_policy_mask", "get_gamma_weights",
     "_generate_and_score_completions",
@@ -54,7 +54,7 @@ def _same_loss(trainer: Any, kind: str) -> bool:
         return False
     if callable(getattr(trainer, "compute_loss_func", None)):
         return False
-    methods = [(_method(trainer, name), _method(original, name)) for name in _METHODS[kind]]
+    methods = [(_method(trainer, name), getattr(original, name, None)) for name in _METHODS[kind]]
     return all(own is its and (its is None or _is_from(its, "trl", "transformers")) for own, its in methods)
 
 
@@ -62,7 +62,10 @@ def _is_from(thing: Any, *packages: str) -> bool:
     return thing.__module__.partition(".")[0] in packages
 
 
-def _method(owner: Any, name: str) -> Any:
-    """The function behind a method, without what wraps it; None if there is none."""
-    found = getattr(owner, name, None)
-    return None if found is None else getattr(inspect.unwrap(found), "__func__", inspect.unwrap(found))
+def _method(trainer: Any, name: str) -> Any:
+    """The function behind a method, without what was wrapped around it on this trainer; None if there is none."""
+    own = vars(trainer).get(name)
+    if own is None:
+        return getattr(type(trainer), name, None)
+    inner = inspect.unwrap(own, stop=inspect.ismethod)
+    return getattr(inner, "__func__", inner)

@@ -30,11 +30,17 @@ class Observer:
         """The update under way."""
         self._losses: list[float] = []  # of the update's optimizer steps on this process
         self._loss = 0.0  # of the micro-batches since the last
+        self._trainer: Any = None
+        self._numbers: Any = None
+        self._texts: Any = None
         self._in_loss: list[seen.Seen] = []
         self._rewarded: list[seen.Seen] = []
 
-    def attach(self, trainer: Any, guard: Guard, failed: Callable[[], None]) -> None:
-        """Watch this trainer, until `detach`. `failed` is called if its training raises."""
+    def attach(self, trainer: Any, guard: Guard, failed: Callable[[], None], before: Callable[[Call], None]) -> None:
+        """Watch this trainer, until `detach`.
+
+        `failed` is called if its training raises, `before` at each event that its callbacks hear of.
+        """
         self._trainer, self._guard, self._hooks = trainer, guard, Hooks(guard)
         self._numbers = Numbers(trainer)
         if getattr(trainer, "processing_class", None) is None:
@@ -45,14 +51,16 @@ class Observer:
             for name in (private.EPOCH.name, private.FINALIZE.name):
                 if hasattr(trainer, name):
                     self._hooks.wrap(trainer, name, Part.RECORDING, failed=failed)
+            self._hooks.wrap(trainer.callback_handler, "call_event", Part.END, before=before, failed=failed)
             self._watch()
         except Exception:
             self._hooks.remove()
             raise
 
     def detach(self) -> None:
-        """Leave the trainer and its models as they were."""
+        """Leave the trainer and its models as they were, and keep neither alive."""
         self._hooks.remove()
+        self._trainer = self._numbers = self._texts = None
 
     @property
     def finished(self) -> int:
@@ -73,6 +81,7 @@ class Observer:
     def logged(self, logs: dict[str, Any]) -> None:
         """The trainer logs numbers: of training, or of an evaluation."""
         if any(name.startswith("eval_") for name in logs):
+            self.end()  # of the update before it, whose numbers are not logged any more
             self._recorder.heldout(self.finished, {k: v for k, v in finite(logs).items() if k.startswith("eval_")})
             return
         self._guard(Part.METRICS, self._numbers.logged, logs)
@@ -83,7 +92,11 @@ class Observer:
         self._recorder.changed(self.update, name, value, previous)
 
     def close(self) -> None:
-        """Close the recording, until the next training."""
+        """Close the recording until the next training, with an update that the end of this one cut short."""
+        if self._losses:
+            self._write()
+        self._begin()
+        self._loss = 0.0
         self._recorder.close()
 
     def _read(self) -> None:

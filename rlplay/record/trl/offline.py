@@ -32,6 +32,9 @@ class Offline(Observer):
         if self._trainer.accelerator.num_processes > 1:
             self._hooks.wrap(self._trainer, "compute_loss", Part.COUNT, after=self._counted)
         policy = self._trainer.accelerator.unwrap_model(self._trainer.model)
+        if _compiled(self._trainer, policy):
+            self._guard.leave_out(Part.NUMBERS)
+            self._guard.remark("no hook is safe in this compiled model, so no numbers of tokens are recorded")
         for model in (policy, getattr(self._trainer, "ref_model", None)):
             if model is not None:
                 self._hooks.forward(model, Part.NUMBERS, self._passed)
@@ -97,3 +100,9 @@ class Offline(Observer):
                 self._recorder, self.update, self._texts, accelerator.num_processes, self._tokens if exact else None,
                 self._named,
             )  # fmt: skip
+
+
+def _compiled(trainer: Any, policy: Any) -> bool:
+    """Whether a hook on the policy would run inside of compiled code, which may not allow it."""
+    plugin = getattr(trainer.accelerator.state, "dynamo_plugin", None)
+    return getattr(policy, "_compiled_call_impl", None) is not None or bool(getattr(plugin, "fullgraph", False))

@@ -18,8 +18,8 @@ from rlplay.record.trl.guard import Call, Part, argument
 from rlplay.record.trl.observer import Observer
 
 ROW = "rlplay_row"
-"""The tensor in TRL's batches that says which answers they hold; TRL shuffles and splits it with the others. The loss
-does not see it."""
+"""Begins the name of the tensor in TRL's batches that says which answers they hold; TRL shuffles and splits it with the
+others. The loss does not see it."""
 
 
 class Online(Observer):
@@ -29,13 +29,17 @@ class Online(Observer):
     """
 
     def _watch(self) -> None:
+        self._scored_ids: Any = None  # of the answers that were rewarded, in that order
         self._before: list[Tensor] | None = None  # log-probs that TRL computes while it samples
         self._seen: dict[str, Any] = {}  # of the newest forward pass with gradients
         self._rows: Tensor | None = None  # of the micro-batch under way
+        self._row = f"{ROW}_{id(self)}"  # another recorder may watch the same trainer
         self._begin()
         wrap, trainer = self._hooks.wrap, self._trainer
         if hasattr(trainer, private.GENERATE.name):
             wrap(trainer, private.GENERATE.name, Part.ANSWERS, before=self._sampling, after=self._generated)
+        if not self._named and hasattr(trainer, private.CALCULATE[0]):
+            wrap(trainer, private.CALCULATE[0], Part.ANSWERS, after=self._rewarding)
         if hasattr(trainer, private.SCORE.name):
             wrap(trainer, private.SCORE.name, Part.NUMBERS, after=self._scored)
         wrap(trainer, "compute_loss", Part.ANSWERS, before=self._losing, after=self._lost)
@@ -48,9 +52,9 @@ class Online(Observer):
         self._made = 0  # micro-batches since the last sampling
 
     def detach(self) -> None:
-        super().detach()
         for batch in private.buffered(self._trainer):
-            batch.pop(ROW, None)
+            batch.pop(self._row, None)
+        super().detach()
 
     def step(self) -> None:
         """An optimizer step was made on the micro-batches since the last one."""
@@ -65,13 +69,6 @@ class Online(Observer):
         if self._losses and (not sampled or self._made % (args.steps_per_generation * args.num_iterations) == 0):
             self._write()
 
-    def close(self) -> None:
-        """Close the recording, with an update that the end of the training cut short."""
-        if self._losses:
-            self._write()
-        self._begin()
-        super().close()
-
     def _sampling(self, _call: Call) -> None:
         self._before = []
 
@@ -83,10 +80,22 @@ class Online(Observer):
         # RLOOTrainer returns the sums of these over an answer; the reference, if there is one, comes second.
         names = ("old_per_token_logps", "ref_per_token_logps") if "old_logps" in out else ()
         known = out | dict(zip(names, before, strict=False))
-        generation = Generation(self._trainer, argument(call, 0, "inputs"), known, len(self._steps))
-        out[ROW] = (torch.arange(len(generation)) + first).to(out["completion_ids"].device)
+        inputs, in_order = argument(call, 0, "inputs"), self._in_order(out["completion_ids"])
+        generation = Generation(self._trainer, inputs, known, len(self._steps), in_order)
+        out[self._row] = (torch.arange(len(generation)) + first).to(out["completion_ids"].device)
         self._generations.append(generation)
         self._made = 0
+
+    def _rewarding(self, call: Call, _found: Any) -> None:
+        self._scored_ids = argument(call, 3, "completion_ids_list")
+
+    def _in_order(self, ids: Tensor) -> bool:
+        """Whether the answers are still those that were rewarded: a subclass may sort, drop or repeat them."""
+        rewarded, self._scored_ids = self._scored_ids, None
+        return rewarded is None or (
+            len(rewarded) == len(ids)
+            and all(row[: len(own)] == list(own) for row, own in zip(ids.tolist(), rewarded, strict=True))
+        )
 
     def _scored(self, _call: Call, found: tuple[Any, ...]) -> None:
         logprobs, entropies = found[0], found[1]
@@ -105,13 +114,18 @@ class Online(Observer):
 
     def _losing(self, call: Call) -> None:
         self._seen = {}
-        self._rows = argument(call, 1, "inputs").pop(ROW, None)
+        self._rows = argument(call, 1, "inputs").pop(self._row, None)
 
     def _lost(self, call: Call, _loss: Any) -> None:
         inputs, rows = argument(call, 1, "inputs"), self._rows
         if rows is None:
+            if self._generations and self._training():
+                self._guard(Part.NUMBERS, _refuse, "its batches do not say which answers they hold")
             return
-        inputs[ROW], self._rows = rows, None
+        inputs[self._row], self._rows = rows, None
+        if len(self._seen.get("logprobs", rows)) != len(rows):
+            self._seen = {}
+            self._guard(Part.NUMBERS, _refuse, "it computes the loss of a batch in parts")
         self._made += 1
         if self._generations and self._training():
             mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
@@ -141,5 +155,9 @@ class Online(Observer):
             # Gradients are averaged over the processes.
             dloss_dlogp=answers.flat(passes, "gradient") / accelerator.num_processes if exact else None,
             tokens=sum(one["tokens"] for one in passes),
-            metrics={"loss": self._losses[number]},
+            metrics={"loss": self._losses[number]} if self._guard.alive(Part.METRICS) else {},
         )
+
+
+def _refuse(reason: str) -> None:
+    raise ValueError(reason)

@@ -23,7 +23,8 @@ _OF_TRAINERS = {
 """The presets for the trainers that learn from given answers, by loss_type."""
 _NEUTRAL: dict[str, dict[str, Any]] = {
     "GRPOTrainer": {"use_adaptive_entropy": False},
-    "DPOTrainer": {"ld_alpha": None, "use_weighting": False, "f_divergence_type": "reverse_kl"},
+    "DPOTrainer": {"ld_alpha": None, "use_weighting": False, "f_divergence_type": "reverse_kl", "loss_weights": None},
+    "RLOOTrainer": {"normalize_advantages": False, "reward_clip_range": None},
     "SFTTrainer": {"label_smoothing_factor": 0.0},
 }
 """Options that change a loss in ways that rlplay does not have, with the values that do not."""
