@@ -23,7 +23,9 @@ def _trusts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Te
     """What one test trusts, another does not; and no test writes into the user's own folder."""
     monkeypatch.setattr(trusted, "_agreed", {})
     monkeypatch.setattr(trusted, "_followed", set())
-    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path_factory.getbasetemp() / "home"))
+    home = tmp_path_factory.getbasetemp() / "home"
+    (home / "trusted.json").unlink(missing_ok=True)
+    monkeypatch.setenv("RLPLAY_HOME", str(home))
 
 
 @pytest.fixture

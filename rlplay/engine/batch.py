@@ -60,7 +60,7 @@ class Passes:
 
     `logprobs`, `values` and `entropy` [N, L] are each completion's at the last step that saw it, those when sampled
     before one did; `values` None without a value head, `entropy` None once a step has gone by that did not compute it.
-    `moved` says that a step may have changed a weight: until then the policy is the one that sampled.
+    `moved` says that a step may have changed a weight: until then the policy has the very weights that sampled.
     """
 
     settings: Settings

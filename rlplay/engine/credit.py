@@ -38,8 +38,10 @@ def credit(batch: Batch, state: State) -> Credited:
 
 
 def by_reference(lm: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
-    """The reference's log-probabilities of tokens [N, L] and candidates [N, L, K]; exactly those of a policy that is
-    the reference."""
+    """The reference's log-probabilities of tokens [N, L] and candidates [N, L, K].
+
+    If the policy still has the reference's weights, these are the policy's own.
+    """
     if lm.is_reference():
         return batch.old_logprobs, batch.top_logprobs
     return score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)

@@ -81,7 +81,9 @@ def _point(name: str, at: Point, history: Series) -> tuple[int, float]:
             raise LookupError(f"{titled(name)} has not been recorded at update {at}")
         index = list(updates).index(at)
     else:
-        index = {"first": 0, "last": -1, "highest": int(np.argmax(values)), "lowest": int(np.argmin(values))}[at]
+        known = np.asarray(values, dtype=np.float64)
+        highest, lowest = (int(np.argmax(np.where(np.isnan(each), -np.inf, each))) for each in (known, -known))
+        index = {"first": 0, "last": -1, "highest": highest, "lowest": lowest}[at]
     return int(updates[index]), float(values[index])
 
 

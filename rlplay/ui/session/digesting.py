@@ -7,7 +7,6 @@ health, and it drops what was made of an update that has been undone meanwhile.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
@@ -86,8 +85,11 @@ class Digesting:
 
     def _finished(self, work: _Work, making: asyncio.Future[Taken | None]) -> None:
         self._busy = False
-        self._end(work, making.result())
+        failed = making.exception()
+        self._end(work, None if failed else making.result())
         self._done()
+        if failed is not None:
+            raise failed
 
     def _missing(self, last: int) -> list[int]:
         try:
@@ -100,10 +102,13 @@ class Digesting:
         """Read what is missing, the newest first, wherever the screen goes meanwhile."""
         while missing := self._missing(self._last):
             work, made = self._begin(missing[-1]), None
-            with contextlib.suppress(RunFileError):  # the screen says so where that update is shown
+            try:
                 if (update := await self._source.load_in_thread(work.number)) is not None:
                     made = await asyncio.to_thread(taken, update)
-            self._end(work, made)
+            except RunFileError:
+                pass  # the screen says so where that update is shown
+            finally:
+                self._end(work, made)
             if not work.undone:
                 self._read.add(work.number)
         self._done()

@@ -21,7 +21,7 @@ class Caption(Widget):
         self._narrator = narrator
 
     def on_mount(self) -> None:
-        """Follow the narrator, and hide it and the keys below it: they are those of the other screen."""
+        """Follow the narrator, and be as high as it and the keys below it: those are of the other screen."""
         self.styles.min_height = self._narrator.outer_size.height + 1
         self._narrator.said.subscribe(self, self._said)
 

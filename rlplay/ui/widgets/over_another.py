@@ -76,7 +76,7 @@ class MainScreen(Underneath, Screen[None]):
         """No dialogue lies above it, at first or any more."""
 
     def on_screen_resume(self) -> None:
-        """Say so."""
+        """Tell the app that no dialogue lies above it."""
         self.post_message(self.Back())
 
 
