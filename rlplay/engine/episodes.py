@@ -148,11 +148,6 @@ def _before(batch: Batch, row: int, begun: int) -> list[int]:
     return [*prompt, *batch.ids[row, :begun].tolist()]
 
 
-def turns_of(lm: LanguageModel, ids: list[int], sampled: list[bool]) -> list[str]:
-    """The model's turns in a completion: its runs of `sampled` tokens, special tokens left out."""
-    return [lm.decode(ids[start:end]) for start, end in _turns(sampled)]
-
-
 def messages(lm: LanguageModel, batch: Batch, row: int) -> list[Message]:
     """A completion as chat messages: the model's turns, and between them the replies of environment or tools."""
     length = int(batch.lengths[row])

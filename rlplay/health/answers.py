@@ -162,9 +162,3 @@ def broken_marks(sampled: Sampled) -> dict[str, int]:
             first, last = np.searchsorted(ends, [mark.start(), mark.end() - 1], side="right")
             broken.setdefault(mark.group(), int(last - first) + 1)
     return {mark: count for mark, count in broken.items() if count > 1}
-
-
-def variety(sampled: Sampled) -> float:
-    """Different answers to a prompt over all answers to it, mean over prompts: 1 if all differ."""
-    keys = [(int(g), sampled.token_ids[row].tobytes()) for g, row in zip(sampled.group, rows(sampled), strict=True)]
-    return len(set(keys)) / len(keys)

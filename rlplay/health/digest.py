@@ -21,7 +21,6 @@ from rlplay.health.answers import (
     tails,
     texts,
     values,
-    variety,
 )
 from rlplay.trace.records import Array, Sampled, spans
 from rlplay.trace.update import Update
@@ -75,7 +74,6 @@ class Digest:
     empty: int  # answers that are nothing but the token that ends them
     shift: float | None  # how much probability the update moved, see `_shift`
     repeats: float  # mean seq-rep-4
-    variety: float
     mismatch: float | None  # mean k3 between the log-probabilities that sampled and those of the first step, nats
     apart: bool  # whether another program sampled, such as vLLM
     broken_marks: dict[str, int]
@@ -130,7 +128,6 @@ def digest(update: Update) -> Digest | None:
         empty=int(((lengths == 1) & (sampled.truncated == 0)).sum()),
         shift=_shift(update),
         repeats=float(repeats.mean()),
-        variety=variety(sampled),
         mismatch=None if mismatch is None else mismatch[0],
         apart=sampled.sampling_logprobs is not None,
         broken_marks=broken_marks(sampled),
