@@ -22,12 +22,13 @@ The probability of one token as an answer to the first prompt, before or after t
 
 One token's statistic in the last update, any lens by name; or its mean, least or largest value over the moves and
 tokens that the policy sampled (`of: mean`, `min` or `max`); or the largest difference between two tokens of the same
-answer (`of: range`):
+answer (`of: range`); or the largest magnitude over the tokens that the policy did not sample (`of: others`):
 
 ```yaml
 - expect: {text: The first return, lens: returns, completion: 0, token: 0, equals: 5.23}
 - expect: {text: Every token is pulled alike, lens: credit, of: min, above: 0.9}
 - expect: {text: All tokens of an answer alike, lens: advantages, of: range, equals: 0}
+- expect: {text: The environment's words get none, lens: credit, of: others, equals: 0}
 ```
 
 A world's square after the last update: the probability of a move there, the critic's value, or V*, the value of the
@@ -120,7 +121,7 @@ class LensValue(msgspec.Struct, frozen=True):
     lens: str
     completion: int = 0
     token: int = 0
-    of: Literal["token", "mean", "min", "max", "range"] = "token"
+    of: Literal["token", "mean", "min", "max", "range", "others"] = "token"
 
 
 class SquareValue(msgspec.Struct, frozen=True):

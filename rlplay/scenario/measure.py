@@ -112,7 +112,7 @@ def _lens(quantity: LensValue, update: Update | None) -> Measured:
             raise LookupError(f"answer {quantity.completion} has no token {quantity.token}")
         value = float(values[start + quantity.token])
     else:
-        known = (update.sampled.mask == 1) & ~np.isnan(values)
+        known = (update.sampled.mask == (quantity.of != "others")) & ~np.isnan(values)
         if not known.any():
             raise LookupError(f"no token has {lens.title}")
         parts = np.split(np.where(known, values, np.nan), update.sampled.offsets[1:-1])
@@ -128,8 +128,9 @@ _OVER: dict[str, Callable[[list[Array]], Any]] = {
     "min": lambda answers: min(map(np.min, answers)),
     "max": lambda answers: max(map(np.max, answers)),
     "range": lambda answers: max(map(np.ptp, answers)),
+    "others": lambda answers: max(map(np.max, map(np.abs, answers))),
 }
-"""What `of` makes of the values of each answer's own tokens."""
+"""What `of` makes of the values of each answer's own tokens; "others" is about those that the policy did not sample."""
 
 
 def _square(quantity: SquareValue, update: Update | None) -> Measured:

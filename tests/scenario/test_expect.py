@@ -242,6 +242,19 @@ def _recorded(number: int) -> Update:
     return update
 
 
+def test_tokens_that_the_policy_did_not_sample() -> None:
+    update = _recorded(3)
+    assert not outcome(update, lens="advantages", of="others", above=-9).passed, "there is none"
+    assert update.sampled is not None
+    mask = update.sampled.mask.copy()
+    mask[:3] = 0
+    update.sampled = msgspec.structs.replace(update.sampled, mask=mask)
+    assert update.credited is not None
+    assert outcome(update, lens="advantages", of="others", above=-9).value == pytest.approx(
+        np.abs(update.credited.advantages[:3]).max()
+    )
+
+
 def test_a_token_has_the_value_of_its_lens() -> None:
     update = _recorded(3)
     assert update.credited is not None
