@@ -44,12 +44,23 @@ def test_the_table_has_a_row_for_each_lesson_and_counts_its_seeds(monkeypatch: p
     monkeypatch.setattr(claims, "claims_of", lambda _name: [HIGH, LOW, SAME])
     plays = [*(made(seed, 0.9, 0.1) for seed in range(9)), made(9, 0.9, 1.2)]
     plays += [*(made(seed, 0.9, 0.1, "beta") for seed in range(8)), *(made(seed, 0.4, 0.1, "beta") for seed in (8, 9))]
-    page = table(["soup", "beta"], range(10), plays, "A machine.")
+    page = table(["soup", "beta"], plays, "A machine.")
     assert "1 of 2 lessons hold on at least nine seeds in ten." in page
     assert "17 of 20 plays hold." in page
     assert "Seeds: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9. A machine." in page
     assert "| soup | 3 | 9 of 10 | Low | < 1 | 0.1 … 1.2 | 2 |" in page
     assert "| beta | 3 | 8 of 10 | High | > 0.5 | 0.4 … 0.9 | 2 |" in page
+
+
+def test_a_lesson_that_was_played_on_other_seeds_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "claims_of", lambda _name: [HIGH, LOW, SAME])
+    plays = [
+        made(seed, 0.9, 0.1, name) for name in ("soup", "beta", "dpo") for seed in ((3, 1) if name != "dpo" else (5,))
+    ]
+    page = table(["soup", "beta", "dpo"], plays, "A machine.")
+    assert "Seeds: 1, 3. A machine." in page
+    assert "as they had been changed for some of these: dpo on 5." in page
+    assert "5 of 5 plays hold." in page
 
 
 @pytest.mark.parametrize("name", bundled())
