@@ -42,6 +42,13 @@ _agreed: dict[str, str] = {}
 _followed: set[str] = set()
 
 
+def is_distrust(error: BaseException | None) -> bool:
+    """Whether an error says, or was raised because another one says, that code is not trusted."""
+    while error is not None and not isinstance(error, UntrustedError):
+        error = error.__cause__
+    return error is not None
+
+
 def is_module(name: str) -> bool:
     """Whether `name` can be that of a module, as in `trl.rewards`; a file's name, with `.py` or a slash, cannot."""
     return not name.endswith(".py") and all(part.isidentifier() for part in name.split("."))

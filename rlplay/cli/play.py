@@ -229,7 +229,7 @@ def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -
         from rlplay.engine.headless import run as play_headless
         from rlplay.engine.report import JsonLines, Lines
         from rlplay.engine.state import Halt
-        from rlplay.trusted import UntrustedError
+        from rlplay.trusted import is_distrust
         from rlplay.user_code import OwnError
 
     silent = None if is_first() else open(os.devnull, "w")  # noqa: SIM115 - as long as the process
@@ -241,9 +241,7 @@ def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -
         with looked_after, redirect_stdout(sys.stderr):
             return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
-        cause = error.__cause__
-        mended = isinstance(cause, OwnError) and not isinstance(cause.__cause__, UntrustedError)
-        again = resume_command(job.run, mended)
+        again = resume_command(job.run, mended=isinstance(error.__cause__, OwnError) and not is_distrust(error))
         raise click.UsageError(f"training stopped: {error}. To continue: {again}") from error
 
 

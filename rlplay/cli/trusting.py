@@ -30,9 +30,9 @@ def ask_trust(code: Sequence[str], trusted: bool, named_by: str = "scenario") ->
     if (asked := strange(code)) and not trusted:
         places = ", ".join(visible(described(place)) for place in asked)
         if not (sys.stdin.isatty() and sys.stdout.isatty()) or not _confirmed(
-            f"This {named_by} runs the code of {places}. Trust it?"
+            f"This {named_by} would run the code of {places}. Trust it?"
         ):
-            raise click.UsageError(f"it would run the code of {places}; read that first, then add --trust")
+            raise click.UsageError(f"this {named_by} would run the code of {places}; read that first, then add --trust")
     agree(seen)
 
 
@@ -61,7 +61,7 @@ def trust(files: tuple[Path, ...]) -> None:
     """Let Python files run as they are now.
 
     What they import beside them runs, too. rlplay remembers their content.
-    A run that waits for such a file goes on; a later version of it is asked for again.
+    A run that waits for such a file can go on; a later version of it is asked for again.
     """
     from rlplay.trace.text import visible
     from rlplay.trusted import agree, contents, described, place

@@ -67,7 +67,7 @@ from rlplay.trace.records import (
 )
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.settings import Point, Timeline, next_point
-from rlplay.trusted import UntrustedError
+from rlplay.trusted import is_distrust
 from rlplay.user_code import OwnError
 
 _LOOK_EVERY = 0.1
@@ -139,7 +139,7 @@ class Driver:
                         continue
                     self._go_to(self._done)
                     if isinstance(error, OwnError):
-                        first = "" if isinstance(error.__cause__, UntrustedError) else "mend it, "
+                        first = "" if is_distrust(error) else "mend it, "
                         raise Halt(f"{error}; {first}then go on") from error
                     raise
                 self._tell(moment, closely=until == "token")

@@ -107,8 +107,8 @@ def inverted(run: Evidence) -> Finding | None:
             return Finding(
                 "inverted",
                 "The reward punishes right answers",
-                f"In {number(lost)} of {found.all} pairs of answers to the same prompt, the one that contains the "
-                f"value of the column “{visible(name)}” earned less.",
+                f"In {number(lost)} of {number(found.all)} pairs of answers to the same prompt, the one that contains "
+                f"the value of the column “{visible(name)}” earned less.",
                 "The sign of the reward is wrong, or it reads the column the other way round.",
                 "Turn the sign of the reward function, or of its weight in reward_weights.",
                 ("reward_weights",),
@@ -127,7 +127,8 @@ def upright(run: Evidence) -> str:
     pooled = _pooled_gold(run)
     for name in sorted(pooled, key=lambda name: name.lower() not in GOLD_COLUMNS):
         if (found := pooled[name]).all >= COMPARISONS and found.share >= HALF:
-            return f"answers with their “{visible(name)}” earned more in {percent(found.share)} of {found.all} pairs"
+            pairs = f"{percent(found.share)} of {number(found.all)} pairs"
+            return f"answers with their “{visible(name)}” earned more in {pairs}"
     return ""
 
 
@@ -146,7 +147,7 @@ def length(run: Evidence) -> Finding | None:
     return Finding(
         "length",
         f"The reward pays for {which} answers",
-        f"In {percent(sure)} of {found.all} pairs of answers to the same prompt, the {which} one "
+        f"In {percent(sure)} of {number(found.all)} pairs of answers to the same prompt, the {which} one "
         f"(in {pieces if unit == 'tokens' else unit}) earned "
         f"more.{moved}",
         "The reward follows the length of an answer and little else, so the policy learns a length.",
@@ -169,7 +170,7 @@ def _longer(run: Evidence) -> tuple[str, Pairs]:
 
 def beyond_length(run: Evidence) -> str:
     found = _longer(run)[1]
-    return f"the longer answer earned more in {percent(found.share)} of {found.all} pairs" if found.all else ""
+    return f"the longer answer earned more in {percent(found.share)} of {number(found.all)} pairs" if found.all else ""
 
 
 def gamed(run: Evidence) -> Finding | None:

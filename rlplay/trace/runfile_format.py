@@ -184,7 +184,9 @@ def connect(path: Path, reading: bool = False) -> sqlite3.Connection:
             # A read-only folder cannot hold the log, but the file itself can still be read.
             db = _opened(path, "mode=ro&immutable=1")
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise RunFileError(f"{path} is not a run file ({error}); `rlplay runs` lists the recorded runs") from None
+        raise RunFileError(
+            f"{path} is damaged or no run file ({error}); `rlplay runs` lists what can be read"
+        ) from None
     if reading:
         db.execute("PRAGMA query_only = ON")
     return db

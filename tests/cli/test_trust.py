@@ -102,7 +102,7 @@ def test_it_is_asked_once_for_each_content(
     assert called(capsys, "theirs.yaml")[0] == 2
     assert called(capsys, "theirs.yaml")[0] == 0
     assert called(capsys, "theirs.yaml")[0] == 0
-    assert asked == [f"This scenario runs the code of {tmp_path / 'evil.py'}. Trust it?"] * 2
+    assert asked == [f"This scenario would run the code of {tmp_path / 'evil.py'}. Trust it?"] * 2
     assert len(jobs) == 4
 
 
