@@ -69,7 +69,8 @@ def import_from(folder: Path, read: Read) -> None:
 
 _folders: dict[str, Read] = {}
 """The users' folders."""
-_libraries = {os.path.realpath(entry) for entry in sys.path if entry} | {os.path.realpath(Path(__file__).parent)}
+_roots = [*filter(None, sys.path), str(Path(__file__).parent)]
+_libraries = {*map(os.path.abspath, _roots), *map(os.path.realpath, _roots)}
 """Where Python looked for modules before any user's file ran, and rlplay: these may lie in a user's folder."""
 
 
@@ -100,13 +101,12 @@ class _Beside(MetaPathFinder):
 
 
 def _reader(folder: str) -> Read | None:
-    """What reads the files of a folder in or below one of the users'; None for a library's."""
-    real = Path(os.path.realpath(folder))
-    for place in map(str, (real, *real.parents)):
+    """What reads the files of a folder in or below one of the users', also by a link there; None for a library's."""
+    for form in (os.path.abspath, os.path.realpath):
+        path = Path(form(folder))
+        place = next((each for each in map(str, (path, *path.parents)) if each in _folders or each in _libraries), "")
         if place in _folders:
             return _folders[place]
-        if place in _libraries:
-            return None
     return None
 
 

@@ -57,7 +57,9 @@ def _length(lm: LanguageModel, example: Example) -> int:
         )
     try:
         length = len(lm.prompt_ids(example))
-    except Exception as error:  # a chat template is a program of the model's, and may raise anything
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a chat template is a program of the model's; a tokenizer's panic is no Exception
         what = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"the model's tokenizer does not take the prompt {_shown(example)}: {what}") from error
     if length == 0:

@@ -88,7 +88,7 @@ class SnapshotStore:
 
     def _usable(self, update: int) -> bool:
         needs = {update, self._start_of(update)} if self._starts else {update}
-        return all(self._path(needed).exists() for needed in needs)
+        return all(_is_own(self._path(needed)) for needed in needs)
 
     def _start_of(self, update: int) -> int:
         return self._stages[stage_at(self._stages, update)].begins
@@ -107,7 +107,7 @@ class SnapshotStore:
 
     def kept(self) -> list[int]:
         """The updates whose snapshots are there, in order."""
-        return sorted(update for update in self._kept() if self._path(update).exists())
+        return sorted(update for update in self._kept() if _is_own(self._path(update)))
 
     def policy(self, update: int) -> dict[str, Tensor]:
         """The policy's trained weights after an update that is kept, by their names in it, on the CPU.
@@ -132,6 +132,11 @@ class SnapshotStore:
 
     def _path(self, update: int) -> Path:
         return self._folder / f"{update:06d}.safetensors"
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a snapshot is there, and is no link, pipe or device."""
+    return path.is_file() and not path.is_symlink()
 
 
 def policy_weights(path: Path) -> dict[str, Tensor]:

@@ -12,6 +12,8 @@ from rlplay.foreign.derived import ratio_and_clips
 from rlplay.record.format import Ended, Rollouts, Step
 from rlplay.trace.records import LEFT_OUT, AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped, spans
 
+LONGEST = 10**8
+"""Tokens that no update has."""
 MASKED = LEFT_OUT.index("the sampler's probability is too far from the policy's")
 """The reason of `LEFT_OUT` that a factor of 0 is."""
 
@@ -130,6 +132,8 @@ class Batch:
         assert rollouts.prompt_lengths is not None
         begin = int(rollouts.prompt_lengths[:group].sum())
         end = begin + int(rollouts.prompt_lengths[group])
+        if not 0 <= begin <= end <= LONGEST:
+            raise ValueError(f"a prompt of {end - begin} tokens")
         ids = (
             np.full(end - begin, -1, dtype=np.int32) if rollouts.prompt_ids is None else rollouts.prompt_ids[begin:end]
         )

@@ -17,6 +17,8 @@ from rlplay.foreign.source import ForeignRunError, beginning
 from rlplay.record.format import Ended
 from rlplay.trace.records import AnyRecord, Started
 
+_DIGITS = 9
+"""Of an update's number in a name."""
 SETTLED = 1.0
 """Seconds after which a file that nobody wrote to is taken to be complete, if it is the newest."""
 PATIENCE = 60.0
@@ -30,7 +32,8 @@ def layout_of(folder: Path) -> Layout | None:
 
 def _files(folder: Path, layout: Layout) -> Iterator[tuple[int, Path]]:
     for path in folder.glob(layout.pattern):
-        if found := layout.number.search(path.relative_to(folder).as_posix()):
+        found = layout.number.search(path.relative_to(folder).as_posix())
+        if found and len(found[1]) <= _DIGITS:
             yield int(found[1]), path
 
 
@@ -128,7 +131,7 @@ def records(number: int, content: list[Row], path: Path, layout: Layout, setting
         rollouts, step = layout.rollouts(number, content), layout.step(number, content)
     except ForeignRunError as error:
         raise ForeignRunError(f"{path}: {error}") from None
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, msgspec.MsgspecError) as error:
+    except (LookupError, TypeError, ValueError, OverflowError, AttributeError, msgspec.MsgspecError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ForeignRunError(f"{path} is not a file of {layout.source}: {what}") from None
     batch, numbers = Batch([rollouts]), metrics(rollouts)

@@ -47,14 +47,24 @@ class Layout:
 
 def lines(path: Path) -> list[Row]:
     """The mappings in a file of JSON lines. Raises ValueError if a line is something else."""
-    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    _check_file(path)
+    try:
+        found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except RecursionError:
+        raise ValueError("a line is nested too deeply") from None
     if not all(isinstance(row, dict) for row in found):
         raise ValueError("a line is not a mapping")
     return found
 
 
+def _check_file(path: Path) -> None:
+    if not path.is_file():
+        raise ValueError("it is no file, but a pipe or a device")
+
+
 def parquet(path: Path) -> list[Row]:
     """The rows of a Parquet file. Raises ValueError if they take too much memory."""
+    _check_file(path)
     try:
         return parquet_rows(path)
     except ImportError:

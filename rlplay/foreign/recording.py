@@ -30,6 +30,7 @@ from rlplay.trace.records import AnyRecord, Changed, Evaluated, Notice, Started
 BEHIND = 8
 """Updates after which a process that wrote nothing more is taken to be gone. Fewer prove nothing: the parts of a copy
 are of different moments, and what is left out of an update then does not come back with the next copy."""
+MOST_RANKS = 2**16
 LAST = 2**31
 """After every optimizer step of an update."""
 
@@ -84,14 +85,19 @@ class Recording:
                 self._read[path.name] = end
                 self._waiting.setdefault(rank, []).append((end, frame))
         found: list[AnyRecord] = []
-        while (ready := self._ready(begun.ranks)) is not None:
-            found += self._records(begun, ready)
+        try:
+            while (ready := self._ready(begun.ranks)) is not None:
+                found += self._records(begun, ready)
+        except (LookupError, TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
+            raise ForeignRunError(f"{self.path} is damaged ({type(error).__name__}: {error}); copy it again") from None
         return found
 
     def _beginning(self) -> Begun:
         for path in parts(self.path):
             try:
                 for _, frame in read(path)[:1]:
+                    if isinstance(frame, Begun) and not 1 <= frame.ranks <= MOST_RANKS:
+                        raise RecordingError(f"{path} is damaged: it is of {frame.ranks} processes; copy it again")
                     if isinstance(frame, Begun):
                         self._begun = frame
                         self._settings = msgspec.convert(known_settings(frame.settings), Settings)

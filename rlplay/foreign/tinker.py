@@ -80,7 +80,7 @@ def known(log_path: Path) -> dict[str, Any]:
     """What `config.json` says of a run, as arguments of `beginning`; empty without one that can be read."""
     try:
         config = json.loads((log_path / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(config, dict):
         return {}

@@ -104,6 +104,9 @@ class Abilities(msgspec.Struct, frozen=True):
     changeable: list[str]  # settings that it reads anew in every update
 
 
+UNSAID = Abilities("a trainer that does not say what it can do", {}, [])
+
+
 class Status(Event, frozen=True):
     """Where the engine stands; sent whenever it changes. `phase` is the phase that comes next or is under way."""
 

@@ -167,6 +167,8 @@ def read(path: Path, offset: int = 0) -> list[tuple[int, AnyFrame]]:
 
     Raises RecordingError if the file is no part, of a newer format or damaged; OSError if it cannot be read.
     """
+    if not path.is_file():  # a pipe or a device never ends
+        raise RecordingError(f"{path} is no file; copy it again from where it was recorded")
     with path.open("rb") as file:
         if not _begins(file.read(len(MAGIC)), path):
             return []
@@ -203,5 +205,5 @@ def _begins(magic: bytes, path: Path) -> bool:
 def _decoded(payload: bytes, path: Path, offset: int, budget: Budget) -> AnyFrame:
     try:
         return _FRAMES.decode(budget.inflated(payload, LIMIT))
-    except (zlib.error, msgspec.MsgspecError, ValueError, IndexError, TypeError) as error:
+    except (zlib.error, msgspec.MsgspecError, ValueError, IndexError, TypeError, RecursionError) as error:
         raise RecordingError(f"{path} is damaged at byte {offset} ({error}); copy it again") from None

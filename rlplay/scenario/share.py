@@ -118,7 +118,7 @@ def shared_in(code: str) -> Shared:
         checked = base64.b64decode(found[2] + "=" * (-len(found[2]) % 4), altchars=b"-_", validate=True)
         content = checked[_CHECKSUM:]
         shared = msgspec.msgpack.decode(content, type=Shared)
-    except (ValueError, msgspec.MsgspecError, UnicodeEncodeError):
+    except (ValueError, msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
         raise damaged from None
     # Compare the text, because base64 has several spellings of some bytes.
     if binascii.crc32(content).to_bytes(_CHECKSUM, "big") != checked[:_CHECKSUM] or shared.code != code.strip():

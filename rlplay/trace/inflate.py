@@ -9,6 +9,9 @@ from typing import Any
 _AT_LEAST, _TIMES = 2**30, 20
 """Bytes that one reading of a file may hold in memory, or so many times its size: rlplay's own files have 2 to 6."""
 
+_ONE_AT_LEAST, _ONE_TIMES = 2**26, 64
+"""The same for one piece: what is packed tighter is a few values many times, each of which takes more in Python."""
+
 
 class Budget:
     """What one reading of a file may still hold."""
@@ -27,7 +30,7 @@ class Budget:
 
         Raises ValueError if it is cut off, has more than `largest` bytes, or exceeds the budget.
         """
-        content = inflated(data, largest)
+        content = inflated(data, min(largest, max(_ONE_AT_LEAST, _ONE_TIMES * len(data))))
         self.spend(len(content))
         return content
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,7 @@ def parquet_rows(path: Path) -> list[dict[str, Any]]:
     Raises ImportError without pyarrow, ValueError if they take too much memory, and pyarrow's errors if the file is
     damaged.
     """
-    from pyarrow import parquet
-
+    parquet = importlib.import_module("pyarrow.parquet")
     rows: list[dict[str, Any]] = []
     with parquet.ParquetFile(path) as file:
         budget = Budget(path.stat().st_size)

@@ -13,6 +13,7 @@ import sqlite3
 import uuid
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -174,6 +175,7 @@ def connect(path: Path, reading: bool = False) -> sqlite3.Connection:
     """Open the run file at `path`. Raises RunFileError if it is missing, foreign, damaged or of a newer format."""
     if not path.is_file():
         raise RunFileError(f"no run file at {path}; `rlplay runs` lists the recorded runs")
+    _check_journal(path)
     try:
         # Readers also open it for writing, so that the last one to close removes the write-ahead log.
         db = _opened(path, "mode=rw")
@@ -184,17 +186,47 @@ def connect(path: Path, reading: bool = False) -> sqlite3.Connection:
             # A read-only folder cannot hold the log, but the file itself can still be read.
             db = _opened(path, "mode=ro&immutable=1")
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise RunFileError(
-            f"{path} is damaged or no run file ({error}); `rlplay runs` lists what can be read"
-        ) from None
+        raise RunFileError(f"{path} is not a run file ({error}); `rlplay runs` lists the recorded runs") from None
     if reading:
         db.execute("PRAGMA query_only = ON")
     return db
 
 
+_TABLES = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+
+
+@lru_cache(1)
+def _own_tables() -> set[tuple[str, ...]]:
+    """What a run file's schema holds. A stranger's could hold triggers, views or computed columns."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(SCHEMA)
+        return set(db.execute(_TABLES))
+
+
+def _check_journal(path: Path) -> None:
+    """Raises RunFileError if a journal beside the run file names another file, which SQLite would delete."""
+    journal = path.with_name(f"{path.name}-journal")
+    if not os.path.lexists(journal):
+        return
+    ending = b"" if journal.is_symlink() or not journal.is_file() else _last(journal, len(_NAMES_ANOTHER))
+    if len(ending) < len(_NAMES_ANOTHER) or ending == _NAMES_ANOTHER:
+        raise RunFileError(f"{journal} is not of rlplay; delete it")
+
+
+_NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
+"""The end of a journal that names a super-journal: https://sqlite.org/fileformat2.html#the_rollback_journal"""
+
+
+def _last(path: Path, count: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - count))
+        return file.read(count)
+
+
 def _opened(path: Path, query: str) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?{query}"
     db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
     try:
         application = db.execute("PRAGMA application_id").fetchone()[0]
         version = db.execute("PRAGMA user_version").fetchone()[0]
@@ -203,8 +235,8 @@ def _opened(path: Path, query: str) -> sqlite3.Connection:
         if version > FORMAT:
             raise RunFileError(f"{path} has format {version}, this rlplay reads up to {FORMAT}; upgrade rlplay")
         db.execute("SELECT value FROM meta WHERE key = 'run_id'").fetchone()
-        if db.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
-            raise RunFileError(f"{path} holds a query of somebody's in place of a table; restore it from a copy")
+        if not set(db.execute(_TABLES)) <= _own_tables():
+            raise RunFileError(f"{path} has other tables than a run file of rlplay; restore it from a copy")
     except BaseException:
         db.close()
         raise

@@ -91,4 +91,4 @@ def run(app: RlplayApp) -> int:
     if last in app.available_themes and "TEXTUAL_THEME" not in os.environ:
         app.theme = last
     app.keeps_theme = True
-    return app.run() or 0
+    return app.run() or app.return_code or 0

@@ -268,6 +268,23 @@ def test_what_has_no_source_never_runs(secret: str, tmp_path: Path, mark: Path) 
     assert not mark.exists()
 
 
+def test_a_package_that_is_a_link_is_imported_from_source(tmp_path: Path, mark: Path) -> None:
+    (tmp_path / "task").mkdir()
+    package = tmp_path / "elsewhere" / "linked_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    deep = package / "deep.py"
+    deep.write_text((tmp_path / "evil.py").read_text())
+    py_compile.compile(str(deep), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    deep.write_text("x = 5.0\n")
+    (tmp_path / "task" / "linked_package").symlink_to(package)
+    score = tmp_path / "task" / "score.py"
+    score.write_text("from linked_package.deep import x\n\ndef f(completions, **k):\n    return [x]\n")
+    agree(contents([str(score)]))
+    assert load_reward(f"{score}:f")(completions=["a"]) == [5.0]
+    assert not mark.exists()
+
+
 def test_a_folder_of_libraries_in_a_users_folder_is_pythons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     libraries = tmp_path / "venv"
     libraries.mkdir()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 from rlplay.foreign.recording import BEHIND, Recording
 from rlplay.foreign.source import ForeignRunError
 from rlplay.record import Recorder
-from rlplay.record.format import SUFFIX, part
+from rlplay.record.format import MAGIC, SUFFIX, Rollouts, pack, part, read
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Sampled, Stepped
 from tests.foreign.same import encoded, parts_of, read_at_once
 from tests.record.batches import answers, begun, record, write
@@ -235,3 +238,35 @@ def test_a_process_without_answers_holds_up_none_of_the_others_updates(tmp_path:
     records = Recording(tmp_path / "rec").fresh()
     assert [record.update for record in records if isinstance(record, Finished)] == [1, 2, 3, 4, 5, 6]
     assert [len(record.group) for record in records if isinstance(record, Sampled)] == [8, 8, 4, 4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"prompt_lengths": np.array([2_000_000_000, 1]), "prompt_ids": None, "prompt_texts": None},
+        {"lengths": np.array([10**9, 3 * 10**9])}, {"group": np.array([7, 7])}, {"reward_weights": {}},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)  # fmt: skip
+def test_a_recording_that_does_not_fit_is_refused_in_one_line(wrong: dict[str, Any], tmp_path: Path) -> None:
+    begun(tmp_path / "run").close()
+    recorder = begun(tmp_path / "good")
+    write(recorder, 1, answers(3, 1, 2, 1), range(2))
+    frames = [frame for _, frame in read(part(tmp_path / "good", 0))]
+    changed = [msgspec.structs.replace(f, **wrong) if isinstance(f, Rollouts) else f for f in frames]
+    part(tmp_path / "run", 0).write_bytes(MAGIC + b"".join(map(pack, changed)))
+    with pytest.raises(ForeignRunError, match="is damaged") as refused:
+        Recording(tmp_path / "run").fresh()
+    assert "\n" not in str(refused.value)
+
+
+def test_a_recording_of_too_many_processes_or_a_pipe_is_refused(tmp_path: Path) -> None:
+    begun(tmp_path / "run").close()
+    (frame,) = [frame for _, frame in read(part(tmp_path / "run", 0))]
+    part(tmp_path / "run", 0).write_bytes(MAGIC + pack(msgspec.structs.replace(frame, ranks=2**40)))
+    with pytest.raises(ForeignRunError, match="it is of 1099511627776 processes"):
+        Recording(tmp_path / "run").fresh()
+    part(tmp_path / "run", 0).unlink()
+    os.mkfifo(part(tmp_path / "run", 0))
+    with pytest.raises(ForeignRunError, match="is no file"):
+        Recording(tmp_path / "run").fresh()

@@ -70,7 +70,7 @@ def test_a_frame_that_an_intact_checksum_hides_is_reported(whole: Path) -> None:
 def test_a_few_bytes_that_stand_for_gigabytes_are_refused_before_they_are_there(whole: Path) -> None:
     whole.write_bytes(MAGIC + _framed(zlib.compress(bytes(LIMIT + 1), 1)))
     tracemalloc.start()
-    with pytest.raises(RecordingError, match="holds more than 256 MiB"):
+    with pytest.raises(RecordingError, match="holds more than"):
         read(whole)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

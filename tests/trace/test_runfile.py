@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 from contextlib import closing
@@ -253,8 +254,43 @@ def test_a_query_in_place_of_a_table_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("DROP TABLE metrics")
         database.execute(f"CREATE VIEW metrics AS {endless}")
-    with pytest.raises(RunFileError, match="holds a query of somebody's in place of a table; restore it"):
+    with pytest.raises(RunFileError, match="has other tables than a run file of rlplay; restore it"):
         RunReader(path)
+
+
+@pytest.mark.parametrize("kind", ["view", "View", "Trigger", "table"])
+def test_a_schema_that_is_not_rlplays_is_refused(kind: str, tmp_path: Path) -> None:
+    """SQLite takes its kinds in any case, and a column may be computed when it is read."""
+    path = RunWriter.create(tmp_path / "run.rlplay", synthetic_started()).path
+    sql = {
+        "table": "CREATE TABLE labels (data AS (zeroblob(900000000)))",
+        "Trigger": "CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM records; END",
+    }.get(kind, "CREATE VIEW v AS SELECT 1")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("PRAGMA writable_schema = on")
+        database.execute("INSERT INTO sqlite_master VALUES (?, 'x', 'x', 0, ?)", (kind, sql))
+    with pytest.raises(RunFileError, match=r"other tables than a run file|is not a run file"):
+        RunReader(path)
+
+
+def test_a_journal_beside_a_run_file_deletes_no_file(tmp_path: Path) -> None:
+    """A journal may name a super-journal, which SQLite deletes once it has rolled the journal back."""
+    path, precious = RunWriter.create(tmp_path / "run.rlplay", synthetic_started()).path, tmp_path / "precious"
+    precious.write_text("x")
+    name = str(precious).encode()
+    head = bytes.fromhex("d9d505f920a163d7") + struct.pack(">IIIII", 0, 1, 2, 512, 4096)
+    record = struct.pack(">I", 0x40000000 // 4096 + 1) + name + struct.pack(">II", len(name), sum(name))
+    journal = path.with_name("run.rlplay-journal")
+    journal.write_bytes(head.ljust(512, b"\0") + record + bytes.fromhex("d9d505f920a163d7"))
+    with pytest.raises(RunFileError, match=r"run\.rlplay-journal is not of rlplay; delete it"):
+        RunReader(path)
+    journal.unlink()
+    journal.symlink_to(precious)
+    with pytest.raises(RunFileError, match="is not of rlplay"):
+        RunReader(path)
+    assert precious.read_text() == "x"
+    journal.unlink()
+    RunReader(path).close()
 
 
 @pytest.mark.parametrize("attempt", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 20))])

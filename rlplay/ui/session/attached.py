@@ -12,17 +12,19 @@ import msgspec
 
 from rlplay.foreign.copy import Copy
 from rlplay.link import framing
-from rlplay.link.messages import COMMANDS, EVENTS, Abilities, AnyCommand, AnyEvent, Failed, Recorded, Status
+from rlplay.link.messages import COMMANDS, EVENTS, UNSAID, AnyCommand, AnyEvent, Failed, Recorded, Status
 from rlplay.link.remote import Door
-from rlplay.trace.records import AnyRecord, Evaluated
+from rlplay.trace.records import AnyRecord, Evaluated, Notice
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.session.happenings import Restored
 from rlplay.ui.session.read_ahead import ReadAhead
 
+_WAITING, _PAUSE = 1000, 0.05
+"""Events that wait for the screen at most, and the seconds between looks at them."""
+
 POLL_SECONDS = 0.3
 """Seconds between two looks at the recording."""
-UNSAID = Abilities("a trainer that does not say what it can do", {}, [])
 GONE = "The trainer no longer answers. Its recording stays: what it wrote until now is here."
 
 
@@ -116,6 +118,10 @@ class AttachedSource:
         with contextlib.suppress(framing.FrameError, msgspec.MsgspecError):
             while (data := await framing.read(reader)) is not None:
                 event = EVENTS.decode(data)
+                if isinstance(event, Recorded) and not isinstance(event.record, Notice):
+                    continue  # records come from the recording, where they are checked
+                while self._events.qsize() > _WAITING:
+                    await asyncio.sleep(_PAUSE)  # a trainer that says more than the screen can take waits
                 self._over = isinstance(event, Failed) or (isinstance(event, Status) and event.finished)
                 if isinstance(event, Status) and event.abilities is None:
                     event = msgspec.structs.replace(event, abilities=UNSAID)

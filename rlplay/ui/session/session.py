@@ -10,7 +10,7 @@ import msgspec
 
 from rlplay.algorithms.own import allow_running
 from rlplay.health.run import Health
-from rlplay.link.messages import Abilities, Failed, Loading, LogLine, Recorded, RecordView, Status
+from rlplay.link.messages import UNSAID, Abilities, Failed, Loading, LogLine, Recorded, RecordView, Status
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.world import step_word, world_of
 from rlplay.trace.beliefs import Beliefs
@@ -131,7 +131,9 @@ class Session:
     @property
     def abilities(self) -> Abilities | None:
         """What another program's trainer can do; None: rlplay's own engine trains, or nothing does."""
-        return None if self.status is None else self.status.abilities
+        if self.status is None:  # a program that has said nothing yet may not be rlplay's own engine
+            return UNSAID if self.source.live and not self.source.own_engine else None
+        return self.status.abilities
 
     @property
     def has_engine(self) -> bool:
