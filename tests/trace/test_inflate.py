@@ -70,6 +70,19 @@ def table(path: Path, rows: int, word: str) -> Path:
     return path
 
 
+def test_values_within_values_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow, writing = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(inflate, "_AT_LEAST", 2**20)
+    columns = {
+        "few": arrow.array(["y" * 2000, *[""] * 99] * 20).dictionary_encode().take(arrow.array([0] * 2000)),
+        "lists": arrow.array([[0] * 500] * 200), "structs": arrow.array([{"a": {"b": [True] * 500}}] * 200),
+    }  # fmt: skip
+    for name, column in columns.items():
+        writing.write_table(arrow.table({name: column}), tmp_path / name)
+        with pytest.raises(ValueError, match="it holds more than 1 MiB"):
+            parquet_rows(tmp_path / name)
+
+
 def test_the_rows_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = table(tmp_path / "rows.parquet", 3000, "y" * 1000)
     assert parquet_rows(path) == [{"prompt": "y" * 1000, "nothing": None}] * 3000

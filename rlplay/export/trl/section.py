@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rlplay.algorithms.named import title
+from rlplay.algorithms.own import names_file
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
 from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.export.trl.answers import answer_fields
@@ -32,7 +34,8 @@ def section_lines(stage: PlayedStage, facts: RunFacts, model: str, place: str) -
     """The lines of a section that trains `model` and saves it at `place`; both are Python expressions in the script."""
     kind, _ = trainer_of(stage.settings) or ("", "")
     named = f"Stage {plain(stage.name)}: " if stage.name else ""
-    yield f"# {named}{plain(title(stage.settings.algorithm))}"
+    algorithm = stage.settings.algorithm  # where a run names a file, it may be any file
+    yield f"# {named}{plain(Path(algorithm).stem if names_file('algorithm', algorithm) else title(algorithm))}"
     yield from map(note, stage.changed)
     yield from _rows(stage)
     if _evaluates(stage, facts):
