@@ -176,7 +176,7 @@ def records(poison: Poison) -> list[AnyRecord]:
 
 def _fitting(record: AnyRecord) -> AnyRecord:
     """A made-up record that can be taken for one of the run."""
-    given = {"phase": "sample", "settings": msgspec.to_builtins(SETTINGS), "name": "epsilon", "also": {}}
+    given = {"phase": "sample", "settings": msgspec.to_builtins(SETTINGS), "name": "lr_scheduler_type", "also": {}}
     return msgspec.structs.replace(record, **{k: v for k, v in given.items() if k in record.__struct_fields__})
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from rlplay.health.digest import Digest, digest
 from rlplay.health.examine import findings
 from rlplay.health.finding import Evidence, Finding
+from rlplay.scenario.reproduction import check_understood
 from rlplay.trace.history import History
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
@@ -98,6 +99,7 @@ def wanted(detailed: list[int], last: int) -> list[int]:
 def examine_run(path: Path) -> tuple[Evidence | None, list[Finding]]:
     """Read a recorded run and examine it at its last finished update. RunFileError if it cannot be read."""
     with RunReader(path) as reader:
+        check_understood(reader)
         health = Health(reader.history(), reader.started.ends)
         detailed = reader.detailed()
         last = max(reader.updates(), default=0)

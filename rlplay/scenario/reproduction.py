@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +14,7 @@ import msgspec
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own import OWN, names_file
-from rlplay.algorithms.settings import Settings, written
+from rlplay.algorithms.settings import Settings, settled, written
 from rlplay.plain_yaml import plain_yaml
 from rlplay.scenario.changes import with_changes
 from rlplay.scenario.loader import ScenarioError, load
@@ -23,6 +24,9 @@ from rlplay.scenario.script_settings import settings_at
 from rlplay.scenario.share import Shared
 from rlplay.scenario.stage_settings import stage_settings
 from rlplay.trace.records import Started
+from rlplay.trace.runfile import RunReader
+from rlplay.trace.runfile_format import RunFileError
+from rlplay.trace.text import quote
 
 _DATA = ("dataset_config", "dataset_train_split", "columns", "reward")
 """What a dataset on the command line replaces."""
@@ -55,6 +59,23 @@ def scenario_of(started: Started) -> Scenario:
 def _scenario_in(text: str) -> Scenario:
     content = msgspec.convert(plain_yaml(text), dict[str, Any])
     return msgspec.convert({name: content[name] for name in Scenario.__struct_fields__ if name in content}, Scenario)
+
+
+def check_understood(run: RunReader) -> None:
+    """Raises RunFileError, one line, if the run's scenario or the type of a setting is not one that rlplay writes.
+
+    A record that cannot be read is no matter of this check: the rest of the run can be looked at.
+    """
+    settings: list[Mapping[str, Any]] = [run.started.settings]
+    with suppress(RunFileError):
+        settings = list(run.timeline().ever())
+    try:
+        scenario_of(run.started)
+        for each in settings:
+            settled(each)
+    except (ValueError, TypeError, RecursionError) as error:  # msgspec's and YAML's are ValueErrors, too
+        what = f"its scenario or a setting is damaged ({quote(' '.join(str(error).split()))})"
+        raise RunFileError(f"{run.path}: {what}; restore it from a copy") from None
 
 
 def bundled_name(started: Started) -> str:

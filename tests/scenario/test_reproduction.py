@@ -7,11 +7,16 @@ import pytest
 
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.cli import play as cli_play
+from rlplay.health.run import examine_run
 from rlplay.scenario import reproduction
 from rlplay.scenario.changes import with_changes
 from rlplay.scenario.loader import load, source
-from rlplay.scenario.reproduction import Reproduction, scenario_of
-from tests.recorded import synthetic_started
+from rlplay.scenario.reproduction import Reproduction, check_understood, scenario_of
+from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.runfile_format import RunFileError
+from rlplay.ui.session.draft import Draft
+from rlplay.ui.session.sources import ReplaySource
+from tests.recorded import SETTINGS, synthetic_started
 
 
 def read_back(line):
@@ -106,3 +111,28 @@ def test_a_bundled_scenario_is_read_once_and_a_users_file_each_time(monkeypatch,
         for _ in range(2):
             Reproduction(scenario)
     assert read == ["two-plus-two", str(own), str(own)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"settings": {"beta": "much"}}, {"settings": {"reward_weights": []}}, {"scenario_text": "title: [1]"},
+        {"scenario_text": "[" * 99}, {"scenario_text": "x" * 999 + ": ["},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_run_with_settings_of_other_types_is_refused_in_one_line(wrong, tmp_path):
+    RunWriter.create(tmp_path / "a.rlplay", synthetic_started(**wrong)).close()
+    for opened in (ReplaySource, examine_run):
+        with pytest.raises(RunFileError, match="its scenario or a setting is damaged") as refused:
+            opened(tmp_path / "a.rlplay")
+        assert "\n" not in str(refused.value)
+        assert len(str(refused.value)) < 300 + len(str(tmp_path))
+
+
+def test_a_setting_of_another_version_is_left_out(tmp_path):
+    settings = {**msgspec.to_builtins(SETTINGS), "of_a_later_version": 1}
+    RunWriter.create(tmp_path / "a.rlplay", synthetic_started(settings=settings)).close()
+    with RunReader(tmp_path / "a.rlplay") as run:
+        check_understood(run)
+        assert Draft(run.started.settings).differing() == {}

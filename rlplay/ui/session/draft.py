@@ -13,7 +13,7 @@ from rlplay.algorithms.choice import argument_names
 from rlplay.algorithms.knobs import KNOBS, Knob
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import allow_all, functions_in, is_own
-from rlplay.algorithms.settings import Settings, choices, row
+from rlplay.algorithms.settings import Settings, choices, row, settled
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.link.messages import Abilities
 from rlplay.trusted import follow, place
@@ -31,7 +31,7 @@ class Draft:
         run, which may not say how every setting was.
         """
         self._live, self._abilities = live and abilities is None, abilities
-        self._original = msgspec.convert(settings, Settings)
+        self._original = settled(settings)
         self._on_record = settings.keys() if foreign else None
         self._settings = self._original
         self._of_algorithms = {*AXES}

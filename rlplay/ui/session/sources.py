@@ -13,6 +13,7 @@ from rlplay.foreign.copy import Copy, copy_again
 from rlplay.foreign.source import ForeignRunError
 from rlplay.link.messages import Advance, AnyCommand, AnyEvent, Failed, Pause, Recorded, Rewind, Status
 from rlplay.scenario.lesson import whole_script
+from rlplay.scenario.reproduction import check_understood
 from rlplay.scenario.schema import Job
 from rlplay.trace.playhead import Stride, at, length, onward
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Staged
@@ -133,6 +134,7 @@ class ReplaySource:
         """Open the run; RunFileError if it cannot be read."""
         self.path = path
         self._reader = RunReader(path)
+        check_understood(self._reader)
         self._ahead = ReadAhead(self._reader)
         self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
         self._queue: asyncio.Queue[AnyEvent | Moved | Restored] = asyncio.Queue()
