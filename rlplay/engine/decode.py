@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Prompts
+from rlplay.engine.cache_name import cache_of, with_cache
 from rlplay.engine.fixed_cache import Fixed
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import positions_of
@@ -48,7 +49,7 @@ class Cached:
             use_cache=True,
             logits_to_keep=1,
         )
-        self._cache: Any = out.past_key_values
+        self._cache: Any = cache_of(out)
         self._mask = prompts.mask[group]
         self._cache.reorder_cache(group)
         self.logits: Tensor = out.logits[group, -1]
@@ -65,7 +66,7 @@ class Cached:
             input_ids=tokens[:, None],
             attention_mask=self._mask,
             position_ids=positions_of(self._mask)[:, -1:],
-            past_key_values=self._cache,
+            **with_cache(self._model, self._cache),
             use_cache=True,
         )
         self.logits = out.logits[:, -1]

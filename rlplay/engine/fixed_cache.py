@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Prompts
+from rlplay.engine.cache_name import cache_of, with_cache
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import positions_of
 
@@ -41,7 +42,7 @@ class Fixed:
         )
         places = -(-(prompts.ids.shape[1] + length) // BUCKET) * BUCKET
         self._step = _step_of(lm, len(group), places)
-        self._step.begin(out.past_key_values, prompts.mask, group)
+        self._step.begin(cache_of(out), prompts.mask, group)
         self._rows = torch.arange(len(group), device=group.device)
         self.logits: Tensor = out.logits[group, -1]
 
@@ -117,7 +118,7 @@ class _Step:
             input_ids=self._ids,
             attention_mask=self._mask,
             position_ids=self._positions,
-            past_key_values=self._cache,
+            **with_cache(self._model, self._cache),
             use_cache=True,
         )
         if self._logits is None:

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from rlplay.engine import ranks
 from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.cache_name import cache_of, with_cache
 from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
@@ -127,7 +128,7 @@ def _completions(model: Any, prompt: Any, tokens: Tokens, rows: Tensor) -> Chunk
             input_ids=tokens.ids[:, : width - 1],
             attention_mask=mask,
             position_ids=positions_of(mask)[:, 1 - width :],
-            past_key_values=expanded(prompt.past_key_values, group),
+            **with_cache(model, expanded(cache_of(prompt), group)),
             use_cache=True,
             output_hidden_states=hidden,
         )

@@ -97,7 +97,7 @@ def test_a_value_head_fits_any_model(start: Start, architecture: str) -> None:
 @pytest.mark.parametrize(
     ("architecture", "kind", "cached"),
     [("llama", "shared", True), ("lfm2", "shared", True), ("bamba", "padded", True), ("zamba2", "padded", False),
-     ("mamba2", "padded", False), ("rwkv", "by_length", False), ("recurrent-gemma", "by_length", False)],
+     ("mamba2", "padded", True), ("rwkv", "by_length", False), ("recurrent-gemma", "by_length", False)],
 )  # fmt: skip
 def test_each_model_is_run_in_the_fastest_way_that_is_right(
     micro_models: Callable[[str], Path], architecture: str, kind: str, cached: bool
