@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import stat
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -204,23 +205,22 @@ def _own_tables() -> set[tuple[str, ...]]:
 
 
 def _check_journal(path: Path) -> None:
-    """Raises RunFileError if a journal beside the run file names another file, which SQLite would delete."""
+    """Raises RunFileError if a journal beside the run file names another file, which SQLite would delete.
+
+    A journal of rlplay's own names none. It is there while another program creates the run, or where one was killed.
+    """
     journal = path.with_name(f"{path.name}-journal")
-    if not os.path.lexists(journal):
+    try:
+        kind = journal.lstat().st_mode
+        foreign = not stat.S_ISREG(kind) or journal.read_bytes().endswith(_NAMES_ANOTHER)
+    except FileNotFoundError:
         return
-    ending = b"" if journal.is_symlink() or not journal.is_file() else _last(journal, len(_NAMES_ANOTHER))
-    if len(ending) < len(_NAMES_ANOTHER) or ending == _NAMES_ANOTHER:
-        raise RunFileError(f"{journal} is not of rlplay; delete it")
+    if foreign:
+        raise RunFileError(f"{journal} was not written by rlplay; delete it")
 
 
 _NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
 """The end of a journal that names a super-journal: https://sqlite.org/fileformat2.html#the_rollback_journal"""
-
-
-def _last(path: Path, count: int) -> bytes:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - count))
-        return file.read(count)
 
 
 def _opened(path: Path, query: str) -> sqlite3.Connection:
