@@ -9,7 +9,9 @@ from textual.widgets import Input
 
 from rlplay.trace.questions import Continue
 from rlplay.ui.screens.glossary import GlossaryScreen
+from rlplay.ui.screens.probe import ProbeScreen
 from rlplay.ui.widgets.caption import Caption
+from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText
 from tests.ui.probed import peeked
 from tests.ui.stage import Fed, playground, settled, shown, until
 
@@ -58,6 +60,19 @@ async def test_a_lesson_goes_on_only_once_the_dialogue_that_it_asks_for_is_close
             await pilot.press("escape")
             await settled(pilot)
         await until(pilot, lambda: "Next." in shown(app.narrator))
+
+
+async def test_a_long_caption_leaves_the_probe_room_for_its_answer() -> None:
+    """A lesson speaks of V, which stands among the continuations."""
+    app, source = playground([{"you": {"say": "Look into it, then come back. " * 11, **DIALOGUES["i"]}}])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, source)
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(app.screen, ProbeScreen))
+        await settled(pilot)
+        assert app.screen.query_one(Caption).region.height >= 5
+        for panel in (ProbeText, ProbeBars, ProbeTails):
+            assert app.screen.query_one(panel).content_size.height >= 3, panel
 
 
 async def test_the_letter_of_the_lesson_is_typed_where_one_types() -> None:

@@ -93,6 +93,7 @@ The probe records nothing and does not change the run: neither its weights nor i
     ProbeScreen.-medium #above { height: 18; }
     ProbeScreen.-narrow ProbeBars { width: 44; }
     ProbeScreen.-narrow #above { height: 13; }
+    ProbeScreen.-narrow.-captioned #above { height: 8; }
     ProbeScreen Input {
         &, &:focus { height: 1; border: none; padding: 0 1; background: $surface; }
         &#columns { display: none; }

@@ -23,6 +23,7 @@ class Caption(Widget):
     def on_mount(self) -> None:
         """Follow the narrator, and be as high as it and the keys below it: those are of the other screen."""
         self.styles.min_height = self._narrator.outer_size.height + 1
+        self.screen.add_class("-captioned")  # a low screen then has less room for its panels
         self._narrator.said.subscribe(self, self._said)
 
     def _said(self, _words: Content) -> None:
