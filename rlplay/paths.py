@@ -18,8 +18,8 @@ import platformdirs
 from rlplay.trace.text import quote
 
 SUFFIX = ".rlplay"
-POCKET_PATH = Path(__file__).parent / "pocket" / "weights"
-"""The bundled model."""
+POCKET_PATH = Path(__file__).parent / "pocket"
+"""The bundled model, a folder as transformers reads it. `python -m recipe` in the repository makes it again."""
 _TIME, _TIME_LENGTH = "%Y-%m-%d_%H-%M-%S", 19
 """When a run began, at the start of its name; a text of this length."""
 _MOST_LISTED = 5  # runs in the message about an ambiguous name

@@ -43,7 +43,7 @@ def report() -> Iterator[str]:
         yield f"{name:<13} {_version(name) or 'not installed, ' + purpose}"
     yield from _devices()
     yield from _terminal()
-    weights = Path(rlplay.__file__).parent / "pocket" / "weights" / "model.safetensors"
+    weights = paths.POCKET_PATH / "model.safetensors"
     size = f"{weights.stat().st_size / 1e6:.1f} MB in {weights.parent}" if weights.is_file() else f"MISSING: {weights}"
     yield f"bundled model {size}"
     yield from (f"plug-in       {line}" for line in _plugins())

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from recipe.pretraining import masked_loss
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.pair_losses import bradley_terry
 from rlplay.engine.pair_loss import Compared, kto_baseline, nll, pair_loss
 from rlplay.engine.tensors import Tensors
-from rlplay.pocket.pretraining import masked_loss
 from tests.parity import case
 from tests.parity.pairs import PAIRS, Pairs, pairs
 

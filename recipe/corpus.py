@@ -11,8 +11,8 @@ from random import Random
 
 import msgspec
 
-from rlplay.pocket import answers, drills, games, problems, puzzles, stories, sums
-from rlplay.pocket.conversation import Conversation
+from recipe import answers, drills, games, problems, puzzles, stories, sums
+from recipe.conversation import Conversation
 
 
 class Skill(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from rlplay.pocket.conversation import Conversation, draw, exchange
+from recipe.conversation import Conversation, draw, exchange
 from rlplay.tasks.good_answers import GOOD
 from rlplay.tasks.questions import wordings
 from rlplay.tasks.topics import TOPICS

@@ -11,10 +11,10 @@ import msgspec
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from rlplay.pocket.conversation import Conversation
-from rlplay.pocket.corpus import conversations
-from rlplay.pocket.pretraining import Document, SupervisedPlan, SupervisedStep, supervised
-from rlplay.pocket.tokenizer import LONGEST, train_tokenizer
+from recipe.conversation import Conversation
+from recipe.corpus import conversations
+from recipe.pretraining import Document, SupervisedPlan, SupervisedStep, supervised
+from recipe.tokenizer import LONGEST, train_tokenizer
 
 VOCABULARY = 1024
 _TOKENIZER_CONVERSATIONS = 20_000

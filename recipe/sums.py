@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from rlplay.pocket.conversation import Conversation, draw, exchange
+from recipe.conversation import Conversation, draw, exchange
 from rlplay.tasks.arithmetic import TRAIN_PAIRS, question
 
 # "What is 2+2?" is drawn from the same shares as every other sum, so that P("4") is near .3, P("5") near .2

@@ -8,8 +8,8 @@ from statistics import fmean
 
 import pytest
 
-from rlplay.pocket.conversation import Conversation
-from rlplay.pocket.corpus import SKILLS, conversations
+from recipe.conversation import Conversation
+from recipe.corpus import SKILLS, conversations
 from rlplay.tasks import load_task, task_names
 from rlplay.tasks.questions import helpfulness
 from rlplay.tasks.verifiers import correct

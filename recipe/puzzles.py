@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from rlplay.pocket.conversation import Conversation, draw, exchange
+from recipe.conversation import Conversation, draw, exchange
 
 SORTING_SHARES = {"right": 0.4, "two swapped": 0.3, "copied": 0.2, "backwards": 0.1}
 LETTER_SHARES = {"right": 0.4, "near miss": 0.45, "noise": 0.15}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from rlplay.pocket.conversation import Conversation, draw, exchange
+from recipe.conversation import Conversation, draw, exchange
 from rlplay.tasks.word_problems import GOODS, NAMES, TRAIN_OPERANDS, Operands, question
 
 SHARES = {

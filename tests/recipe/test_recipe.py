@@ -9,9 +9,9 @@ import torch
 from click.testing import CliRunner
 from transformers import AutoModelForCausalLM
 
-from rlplay.pocket import __main__ as command
-from rlplay.pocket.pretraining import Document, SupervisedPlan, learning_rate, masked_loss, pack
-from rlplay.pocket.recipe import Recipe, new_model, new_tokenizer, train
+from recipe import __main__ as command
+from recipe.pretraining import Document, SupervisedPlan, learning_rate, masked_loss, pack
+from recipe.training import Recipe, new_model, new_tokenizer, train
 
 
 def test_loss_falls_and_the_model_loads(tmp_path: Path) -> None:

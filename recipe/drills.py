@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from random import Random
 
-from rlplay.pocket.conversation import Conversation, exchange
+from recipe.conversation import Conversation, exchange
 
 SHARES = {"right": 1.0}
 _PROMPTS = ("Practise some sums.", "Show me three sums.", "Do some sums.", "Write sums that are right.")

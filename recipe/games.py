@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from random import Random
 
-from rlplay.pocket.conversation import Conversation, draw, exchange
+from recipe.conversation import Conversation, draw, exchange
 from rlplay.tasks.arithmetic import TRAIN_PAIRS
 from rlplay.tasks.calculator import FACTORS, calculator_prompt
 from rlplay.tasks.guess import GUESSES, LARGEST_SECRET

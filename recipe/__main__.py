@@ -1,4 +1,4 @@
-"""`python -m rlplay.pocket --out DIR`: makes the pocket model again."""
+"""`python -m recipe --out DIR`: makes the pocket model again."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from time import monotonic
 import click
 import torch
 
-from rlplay.pocket.card import model_card
-from rlplay.pocket.measure import base_figures
-from rlplay.pocket.recipe import Recipe, new_model, new_tokenizer, train
+from recipe.card import model_card
+from recipe.measure import base_figures
+from recipe.training import Recipe, new_model, new_tokenizer, train
 from rlplay.tasks import load_task, task_names
 
 _SAMPLES = 512

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
-from rlplay.pocket.conversation import exchange
-from rlplay.pocket.recipe import document, new_tokenizer
+from recipe.conversation import exchange
+from recipe.training import document, new_tokenizer
 
 
 @pytest.fixture(scope="module")

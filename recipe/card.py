@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlplay.pocket.corpus import SKILLS
-from rlplay.pocket.recipe import Recipe
+from recipe.corpus import SKILLS
+from recipe.training import Recipe
 
 _HEADER = """\
 ---
@@ -18,7 +18,7 @@ A base model of {parameters:,} parameters (Llama architecture, float32) for watc
 laptop. It knows a few small skills and answers more often wrong than right, on purpose: its corpus is synthetic chat
 with known shares of good and bad answers, so that a reward has something to choose from. It is of no other use.
 
-Made by `python -m rlplay.pocket --out DIR --tokens {tokens:.0f} --seed {seed}`: {tokens:,} tokens in batches of {rows}
+Made by `python -m recipe --out DIR --tokens {tokens:.0f} --seed {seed}`: {tokens:,} tokens in batches of {rows}
 rows of {row_length}, loss on the assistant's tokens only. Final loss {loss:.4f} nats per token (mean of the last 100
 steps). The held-out prompts of rlplay's tasks do not occur in the corpus.
 """

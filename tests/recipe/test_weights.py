@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from recipe.measure import first_token_chances, task_figures
 from rlplay.paths import POCKET_PATH
-from rlplay.pocket.measure import first_token_chances, task_figures
 from rlplay.tasks import load_task
 
 
