@@ -252,11 +252,17 @@ def means_the_same(name: str) -> bool:
     return name == "num_tokens" or (name.startswith("eval_") and name != "eval_reward")
 
 
+def heading(name: str) -> str:
+    """A metric's title as the heading of a column."""
+    row = describe(name)
+    return name if row is None else row.title
+
+
 def titled(name: str) -> str:
     """The title of a logged name, with the part if it is one of a family: "Gold score helpful"; else the name."""
     row = describe(name)
     if row is None or row.name == name:
-        return name if row is None else row.title
+        return heading(name)
     title, comma, kind = row.title.partition(",")
     part = name.partition("/")[2].rpartition("/")[0]
     return f"{title} {part}{comma}{kind}"

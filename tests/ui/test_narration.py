@@ -8,7 +8,7 @@ from rlplay.health.run import Health
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored, Stepped, Survey
 from rlplay.trace.update import Update
-from rlplay.ui.widgets.narrator import KEY, keyed
+from rlplay.ui.format.keyed import KEY, keyed
 from rlplay.ui.words.narration import Narration, _became, _clipping, narrate, narrate_run
 from tests.recorded import SETTINGS, synthetic_sampling, synthetic_update
 

@@ -5,8 +5,9 @@ from textual.app import App, ComposeResult
 from textual.widgets import Input
 
 from rlplay.scenario.expect import Outcome
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.messages import Answered
-from rlplay.ui.widgets.narrator import Narrator, keyed
+from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.words.narration import Narration
 
 

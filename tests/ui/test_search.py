@@ -10,9 +10,10 @@ from rlplay.export.npz import arrays
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.trpo_search import NOT_YET, NOTHING, Search, detail
+from rlplay.ui.plot.trpo_search import NOT_YET, Search
 from rlplay.ui.plot.views import Source
 from rlplay.ui.words.narration import narrate
+from rlplay.ui.words.trpo_search import NOTHING, detail
 from tests.recorded import synthetic_search, synthetic_update
 from tests.ui.stage import playground, settled
 

@@ -6,8 +6,8 @@ from textual.widgets import Static
 from rlplay.algorithms.apply import resolve
 from rlplay.glossary import TERMS
 from rlplay.link.messages import Rewind
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.screens.glossary import GlossaryScreen
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words.clipping import explain_none
 from tests.recorded import synthetic_update
 from tests.ui.stage import CHOSEN, playground, settled, text_of

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
 
 from textual.content import Content
 
-from rlplay.trace.numbers import number, percent
+from rlplay.trace.numbers import number
 from rlplay.trace.records import Searched
-from rlplay.trace.update import Update
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.plot.bars import bar
 from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import Frame, Picture, Size
 from rlplay.ui.plot.views import FIRST, Source
+from rlplay.ui.words.trpo_search import NOTHING, kl_limit, split
 
 NOT_YET = "No data yet: phase ④ searches for a step within the KL limit. `.` takes one iteration."
-NOTHING = "The surrogate has no gradient: there is no direction to search, and the policy does not move."
 QUIET, STRONG, BEYOND = "$text-muted", "bold $foreground", "$warning"
 _DECADES = 3.0
 """Orders of magnitude of the residual between a full bar and none."""
@@ -34,7 +31,7 @@ class Search:
     def state(self, source: Source) -> object:
         """The update, and the progress of its search."""
         live = source.live
-        return None if live is None else (live.number, len(live.searched), len(live.steps)), _limit(source.settings)
+        return None if live is None else (live.number, len(live.searched), len(live.steps)), kl_limit(source.settings)
 
     def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
         """None: the view shares no columns with others."""
@@ -51,7 +48,7 @@ class Search:
         if source.live is None or not source.live.searched:
             return NOTHING if source.live is not None and source.live.steps else source.coming(NOT_YET)
         found, tried = split(source.live.searched)
-        limit = _limit(source.settings)
+        limit = kl_limit(source.settings)
         table = [_trial(trial, limit) for trial in tried] if tried else [_iteration(each) for each in found]
         heading = f"{'step':>5}{'KL':>9}{'gain':>9}" if tried else f"{'CG':>5}{'residual':>10}{'gain at limit':>15}"
         room = max(size.height - 2, 1)
@@ -63,7 +60,7 @@ class Search:
         self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """Above, the KL of the step taken and its limit; below, the gain of the step."""
-        limit = number(_limit(source.settings))
+        limit = number(kl_limit(source.settings))
         tried = split(source.live.searched)[1] if source.live is not None else []
         if not tried:
             return Content(f"{self.title} · KL ≤ {limit}"), Content("")
@@ -71,16 +68,6 @@ class Search:
             return Content(f"{self.title} · KL ≤ {limit}"), Content(f"{len(tried)} steps tried, none taken")
         head = Content.assemble(f"{self.title} · KL ", (number(tried[-1].kl or 0.0), STRONG), f" of {limit}")
         return head, Content(f"step {plain(tried[-1].step)} · gain {number(tried[-1].gain)}")
-
-
-def split(searched: Iterable[Searched]) -> tuple[list[Searched], list[Searched]]:
-    """The iterations of conjugate gradient, and the steps that the line search tried."""
-    every = list(searched)
-    return [each for each in every if each.kind == "cg"], [each for each in every if each.kind == "line"]
-
-
-def _limit(settings: Mapping[str, Any]) -> float:
-    return float(settings.get("max_kl", math.nan))
 
 
 def _residuals(found: list[Searched], width: int) -> Content:
@@ -112,44 +99,3 @@ def _trial(trial: Searched, limit: float) -> Content:
         (divergence, BEYOND if over else style),
         (f"{number(trial.gain):>9}  {mark} {why}", style),
     )
-
-
-def detail(update: Update) -> str:
-    """The progress of the search, in two or three words."""
-    last = update.searched[-1]
-    return f"{'CG' if last.kind == 'cg' else 'step tried'} {last.iteration}/{last.iterations}"
-
-
-def narrate(update: Update, settings: Mapping[str, Any]) -> tuple[str, str]:
-    """What the search has found so far, or found in the end, and which key to press next."""
-    found, tried = split(update.searched)
-    limit = _limit(settings)
-    if not update.steps:
-        following = "`.` takes one iteration, `s` goes to the end of the search."
-        if not tried:
-            return (
-                f"Looking for the natural gradient: {found[-1].iteration} of at most {found[-1].iterations} iterations "
-                f"of conjugate gradient leave a residual of {percent(found[-1].residual)}. A step to the KL limit in "
-                f"this direction would gain about {number(found[-1].gain)}."
-            ), following
-        trial = tried[-1]
-        verdict = "accepted" if trial.accepted else "too far" if not _within(trial, limit) else "no gain"
-        return (
-            f"A step of {plain(trial.step)} of the way to the limit has a KL of {number(trial.kl or 0.0)} (limit "
-            f"{number(limit)}) and gains {number(trial.gain)}: {verdict}."
-        ), following
-    following = "`u` shows what it changed."
-    if not found:
-        return NOTHING, following
-    if not tried or not tried[-1].accepted:
-        said = f"None of {len(tried)} steps kept the KL limit of {number(limit)} and gained: the policy did not move."
-        return said, following
-    trial = tried[-1]
-    return (
-        f"One step along the natural gradient, {plain(trial.step)} of the way to the limit: KL "
-        f"{number(trial.kl or 0.0)} of at most {number(limit)}, and the surrogate gained {number(trial.gain)}."
-    ), following
-
-
-def _within(trial: Searched, limit: float) -> bool:
-    return trial.kl is not None and trial.kl <= limit

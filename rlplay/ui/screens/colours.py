@@ -15,13 +15,13 @@ from textual.widgets.option_list import Option
 
 from rlplay.trace.lenses import CYCLE, LENSES, Lens
 from rlplay.trace.update import Update
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.legend import coming, legend
 from rlplay.ui.messages import Perform
 from rlplay.ui.session.facts import facts_of
 from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.theme.colours import Palette
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.words.step_word import worded
 

@@ -17,6 +17,7 @@ from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
 from rlplay.trace.records import Sampled
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.layout.side_by_side import counterpart, first_difference
 from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
 from rlplay.ui.plot.several_runs import RUN_STYLES, Shown
@@ -25,7 +26,6 @@ from rlplay.ui.session.two_runs import RunPair, place
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
 from rlplay.ui.widgets.compared_views import ComparedViews
 from rlplay.ui.widgets.inspector import Inspector
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words import clipping

@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.content import Content
 
 from rlplay.trace.text import visible
-from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 

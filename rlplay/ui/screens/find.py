@@ -14,10 +14,10 @@ from textual.widgets import Input, Static
 
 from rlplay.trace.find import CLIPPED, names
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.session.finder import Finder
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.entry import Entry
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 
 

@@ -20,9 +20,9 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.glossary import MOMENTS, TERMS, Term, matching, term_called
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.messages import Perform
 from rlplay.ui.widgets.entry import Entry
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.verbs import VERBS
 

@@ -16,11 +16,11 @@ from rlplay.health.examine import passed
 from rlplay.health.finding import Finding
 from rlplay.health.report import heading, parts
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.plot.views import NO_UPDATE
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Session
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words.diagnoses import progress

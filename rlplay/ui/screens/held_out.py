@@ -16,11 +16,11 @@ from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.trace.turns import marks_and_text
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.format.text import column_text
 from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 

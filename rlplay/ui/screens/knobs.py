@@ -18,13 +18,13 @@ from rlplay.link.messages import Abilities
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.setting import WIDEST, described, reproduced, row
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
 from rlplay.ui.messages import CursorStepped, Drafted, PreviewToggled
 from rlplay.ui.session.draft import Draft
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch, ValueEntry, name_and_number
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.words.step_word import step_word_of
 

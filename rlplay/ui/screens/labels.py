@@ -15,12 +15,12 @@ from rlplay.link.messages import Prefer
 from rlplay.trace.records import Choice
 from rlplay.trace.text import visible
 from rlplay.ui.commands import send
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.session.labelling import SIDES, Labelling
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.answer import Answer
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 
 FRAMES = 15

@@ -17,13 +17,13 @@ from textual.message import Message
 
 from rlplay.trace.learning import KINDS, Course, Learned, courses
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.format.text import column_text
 from rlplay.ui.plot.learning_map import SHADES, UNKNOWN, level
 from rlplay.ui.session.reading import next_evaluation
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.lines import Lines
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 

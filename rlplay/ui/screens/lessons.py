@@ -19,10 +19,10 @@ from rlplay.scenario.lesson import questions, whole_script
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Ask
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.messages import Perform
 from rlplay.ui.screens.confirm import ConfirmScreen
 from rlplay.ui.shortcuts import LIST_KEYS
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.user_preferences import LessonProgress
 

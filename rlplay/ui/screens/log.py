@@ -17,11 +17,11 @@ from rlplay.link.messages import LogLine
 from rlplay.trace.parts import PARTS
 from rlplay.trace.records import Finished, Started
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.numbers import tenths
 from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.theme.colours import palette
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 
 LEVELS = ("debug", "info", "warning", "error")

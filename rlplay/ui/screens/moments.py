@@ -13,11 +13,11 @@ from textual.content import Content
 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.typed_number import TypedNumber
 from rlplay.ui.session.moments import changed_between, moments, sections
 from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.two_moments import AskedList, BothAnswers

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from rlplay.paths import note_oriented
-from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.words.step_word import worded
 

@@ -18,8 +18,8 @@ from rlplay.algorithms.settings import Settings, shown
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.share import PREFIX, Shared, shared_in
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.widgets.entry import Entry
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 
 _SHOWN = 8

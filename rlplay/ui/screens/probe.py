@@ -16,10 +16,10 @@ from rlplay.link.messages import EndProbe
 from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.trace.questions import AnyProbe, Estimate, Recall
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import WARN, keyed
 from rlplay.ui.format.text import literal
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.entry import Entry
-from rlplay.ui.widgets.narrator import WARN, keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.probe import ProbeBars, ProbeCourse, ProbeTails, ProbeText, described
 from rlplay.ui.words.step_word import worded

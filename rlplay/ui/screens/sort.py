@@ -12,10 +12,10 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.layout.answer_order import ARROWS, AS_SAMPLED, Sort
 from rlplay.ui.messages import Perform
 from rlplay.ui.shortcuts import LIST_KEYS
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 
 

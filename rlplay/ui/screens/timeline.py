@@ -13,13 +13,13 @@ from textual.content import Content
 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT
 from rlplay.ui.format.text import literal
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.timeline import USUAL, Timeline
 from rlplay.ui.shortcuts import LIST_KEYS
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.updates import Updates

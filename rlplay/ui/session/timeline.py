@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import zip_longest
 
 from rlplay.trace.history import History, Mark
-from rlplay.trace.metrics import describe
+from rlplay.trace.metrics import heading
 from rlplay.ui.format.text import within
 
 SCORES = {"reward": "reward", "rewards/accuracies": "accuracy", "mean_token_accuracy": "accuracy", "loss": "loss"}
@@ -98,12 +98,6 @@ class Timeline:
 
     def _values(self, name: str) -> dict[int, float]:
         return dict(zip(*self.history.series(name), strict=True))
-
-
-def heading(name: str) -> str:
-    """A metric's title as the heading of a column."""
-    row = describe(name)
-    return name if row is None else row.title
 
 
 def short_heading(name: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from textual.content import Content
 from textual.widget import Widget
 
-from rlplay.ui.widgets.narrator import QUIET, Narrator, keyed
+from rlplay.ui.format.keyed import QUIET, keyed
+from rlplay.ui.widgets.narrator import Narrator
 
 
 class Caption(Widget):

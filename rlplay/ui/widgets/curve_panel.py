@@ -13,6 +13,7 @@ from textual.message import Message
 
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.plot.curves import BAND, Margins
@@ -34,7 +35,6 @@ from rlplay.ui.plot.world_map import WorldMap, unshaded
 from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.box_drag import BoxDrag
 from rlplay.ui.widgets.lines import COLOURS, CORNERS
-from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words.glossary_entries import explained
 from rlplay.ui.words.step_word import step_word_of, worded
 

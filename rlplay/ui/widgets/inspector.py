@@ -31,7 +31,7 @@ from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.candidates import candidates
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.prompt_lines import columns_in_short, prompt_in_full
-from rlplay.ui.widgets.rollouts import label
+from rlplay.ui.words.pair_updates import label
 from rlplay.ui.words.step_word import numbered, worded
 
 

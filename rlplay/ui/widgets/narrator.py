@@ -15,13 +15,11 @@ from textual.style import Style
 from textual.widget import Widget
 
 from rlplay.scenario.expect import Outcome
-from rlplay.trace.text import visible, visible_lines
-from rlplay.ui.format.text import TICK
+from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import BAD, GOOD, KEY, QUIET, STRONG, WARN, keyed
 from rlplay.ui.messages import Answered
 from rlplay.ui.words.narration import Narration
 
-KEY, QUIET, STRONG, GOOD, BAD, WARN = "$accent", "$text-muted", "bold $foreground", "$success", "$error", "$warning"
-_KEY = re.compile(r"`([^`]+)`")
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
@@ -259,12 +257,6 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         changed = text.plain != self._text.plain
         self._text = text
         self.refresh(layout=may_grow and changed)
-
-
-def keyed(text: str, style: str = "") -> Content:
-    """Text whose parts between backticks are shown as keys. Nothing else in it is markup or a control character."""
-    parts = [visible_lines(part.replace(TICK, "`")) for part in _KEY.split(text)]
-    return Content.assemble(*((part, KEY if index % 2 else style) for index, part in enumerate(parts) if part))
 
 
 def _judged(text: str) -> Content:

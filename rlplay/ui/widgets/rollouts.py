@@ -16,6 +16,7 @@ from rlplay.trace.kinds import REWARDED, Kind
 from rlplay.trace.records import Array, Credited, Sampled, Scored
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.format.text import is_special
 from rlplay.ui.layout.answer_order import ARROWS, Sort, sortable
@@ -25,13 +26,12 @@ from rlplay.ui.plot.bars import distribution
 from rlplay.ui.session.facts import facts_of
 from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.lines import CORNERS, Lines
-from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.words.pair_updates import LEFT_OUT, label
 
 PART_WIDTH = 7
 _WITH_UNITS = 25
 """Cells of the panel from which on each length has its unit; below, the frame names it."""
 PROMPT, NOTHING = -1, -2
-LEFT_OUT = "left out"
 _FAINT = "$text-muted not bold"
 COLUMNS: dict[Kind, tuple[str, str]] = {
     "rewards": ("reward", "advantage"),
@@ -273,12 +273,6 @@ def _aligned_rows(token_rows: Sequence[Row]) -> list[tuple[int, int]]:
         if begins:
             seen.add((row.group, row.completion))
     return rows
-
-
-def label(scored: Scored, completion: int, kind: Kind) -> str:
-    """The label of an answer that is compared or imitated."""
-    role = scored.roles[completion] if scored.roles else ""
-    return "imitated" if role and kind == "imitation" else role or LEFT_OUT
 
 
 def _same(place: int, room: int) -> str:

@@ -18,9 +18,9 @@ from rlplay.trace.update import Update
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.format.numbers import tenths
 from rlplay.ui.messages import Perform
-from rlplay.ui.plot import trpo_search as search
 from rlplay.ui.plot.bars import sparkline
 from rlplay.ui.session.session import Session
+from rlplay.ui.words import trpo_search as search
 from rlplay.ui.words.step_word import worded
 
 Part = tuple[str, str]

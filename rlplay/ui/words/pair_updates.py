@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from rlplay.trace.kinds import REWARDED, kind_of
+from rlplay.trace.kinds import REWARDED, Kind, kind_of
 from rlplay.trace.numbers import number, percent
+from rlplay.trace.records import Scored
 from rlplay.trace.update import Update
 
 COMPARED_NEXT = "`n` labels them: which of two is better?"
 IMITATED_NEXT = "`n` labels them: fine-tuning imitates every answer and compares none."
 COMPARED = "The loss compares the scores of a pair's two answers; it needs no advantages."
 LABELLED_NEXT = "`n` gives credit: how large will the gradient of each answer be?"
+LEFT_OUT = "left out"
 UNLEARNED = "no pair has a better answer, so no step was taken"
 
 
@@ -25,6 +27,12 @@ def learns_from_answers(settings: Mapping[str, Any]) -> bool:
 def needs_advantages(settings: Mapping[str, Any]) -> bool:
     """Whether the update has advantages; a reward model compares the scores of a pair instead."""
     return bool(settings.get("loss_type") != "reward")
+
+
+def label(scored: Scored, completion: int, kind: Kind) -> str:
+    """The label of an answer that is compared or imitated."""
+    role = scored.roles[completion] if scored.roles else ""
+    return "imitated" if role and kind == "imitation" else role or LEFT_OUT
 
 
 def given(update: Update) -> str:
