@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rlplay.health import policy, reward, setup
-from rlplay.health.finding import Check, Evidence, Finding
+from rlplay.health.finding import Check, Evidence, Finding, Problem
 from rlplay.health.trend import WINDOW
 from rlplay.trace.kinds import REWARDED, kind_of
 
-_STALLED = {"no signal", "flat"}
-_MOVED = {"kl", "entropy", "repetition", "truncated", "critic", *_STALLED}
+_STALLED: set[Problem] = {"no signal", "flat"}
+_MOVED: set[Problem] = {"kl", "entropy", "repetition", "truncated", "critic", *_STALLED}
 """What a policy does that was driven somewhere it should not be."""
 
 CHECKS = (
@@ -41,9 +41,9 @@ CHECKS = (
 )  # fmt: skip
 """The gravest first: what makes training pointless, then what drives it astray, then what only slows it down."""
 
-_OF_ANY_KIND = {"not finite", "template"}
+_OF_ANY_KIND: set[Problem] = {"not finite", "template"}
 """Checks that need no rewards."""
-_OF_TEXT = {"repetition"}
+_OF_TEXT: set[Problem] = {"repetition"}
 """Checks that say nothing about a walk, which has few different moves."""
 
 

@@ -11,6 +11,12 @@ from rlplay.health.answers import Pairs
 from rlplay.health.digest import Digest, Example, Place
 from rlplay.trace.history import History
 
+Problem = Literal[
+    "not finite", "template", "mismatch", "no end", "temperature", "same reward", "inverted", "step too large",
+    "length", "gamed", "repetition", "memorised", "entropy", "kl", "critic", "step too small", "truncated",
+    "no signal", "flat",
+]  # fmt: skip
+"""The names of the problems, which never change."""
 Points = list[tuple[int, float]]
 """The updates of a metric with its values, ascending."""
 RECENT = 5
@@ -24,7 +30,7 @@ class Finding:
     `name` is stable, for programs; the texts are for people and name no keys. `settings` are those to change.
     """
 
-    name: str
+    name: Problem
     title: str
     evidence: str
     cause: str
@@ -89,11 +95,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Check:
-    """One kind of problem. `explains` names the findings that are its consequences: these are left out beside it."""
+    """One kind of problem. `explains` names the problems that are its consequences: these are left out beside it."""
 
-    name: str
+    name: Problem
     title: str
     look: Callable[[Evidence], Finding | None]
     fine: Callable[[Evidence], str]
     """The numbers that show that there is no such problem; empty if there are too few."""
-    explains: frozenset[str] = frozenset()
+    explains: frozenset[Problem] = frozenset()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import get_args
 
 import msgspec
 import numpy as np
 import pytest
 
 from rlplay.health.digest import digest
-from rlplay.health.examine import findings, passed
+from rlplay.health.examine import CHECKS, findings, passed
+from rlplay.health.finding import Problem
 from rlplay.health.run import Health
 from rlplay.health.setup import template
 from rlplay.trace.history import History
@@ -351,6 +353,13 @@ def test_repetition_in_the_only_update_known_is_not_compared_with_itself():
 def test_a_critic_that_explains_nothing():
     found = examined(updates=9, finished=lambda r: metrics(explained_variance=-0.2)(r) | moved(1.0)(r))
     assert "critic" in [finding.name for finding in found]
+
+
+def test_every_problem_has_a_check_and_explains_only_problems_that_have_one():
+    names = {check.name for check in CHECKS}
+    assert names == {*get_args(Problem)}
+    for check in CHECKS:
+        assert check.explains <= names - {check.name}, check.name
 
 
 def test_pairs_have_no_rewards_to_judge():
