@@ -11,6 +11,7 @@ from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings, check
+from rlplay.algorithms.surrogates import OWN_SURROGATE, SURROGATES
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 
 
@@ -22,7 +23,7 @@ def apply(settings: Settings, name: str, value: Any) -> Settings:
     Raises ValueError, one line, if the name or value is not allowed.
     """
     value = check(name, value)
-    if name == "surrogate" and value == "trpo":
+    if name == "surrogate" and SURROGATES.get(value, OWN_SURROGATE).trust_region:
         return msgspec.structs.replace(settings, surrogate=value, kl_placement="constraint", kl_anchor="old")
     if name == "surrogate" and settings.kl_placement == "constraint":
         return msgspec.structs.replace(settings, surrogate=value, kl_placement="none")
@@ -138,14 +139,14 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
             f"{name}={getattr(s, name)} needs num_generations of 2 or more: one completion has no siblings",
         )
     yield (
-        s.importance_sampling_level == "token" or s.surrogate != "logp",
-        "surrogate=logp needs importance_sampling_level=token: it has no ratio",
+        s.importance_sampling_level == "token" or s.surrogate_row.has_ratio,
+        f"surrogate={s.surrogate} needs importance_sampling_level=token: it has no ratio",
     )
     yield (
-        s.surrogate != "cispo" or (s.epsilon_high or 0) >= 1,
-        "surrogate=cispo needs epsilon_high of 1 or more: it is the largest weight a token may have",
+        not s.surrogate_row.cap or (s.epsilon_high or 0) >= 1,
+        f"surrogate={s.surrogate} needs epsilon_high of 1 or more: it is the largest weight a token may have",
     )
-    trpo = s.surrogate == "trpo"
+    trpo = s.surrogate_row.trust_region
     yield (
         trpo == (s.kl_placement == "constraint") and (not trpo or s.kl_anchor == "old"),
         "surrogate=trpo and kl_placement=constraint need each other, and kl_anchor=old: the limit is on the KL to the "

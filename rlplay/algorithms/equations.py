@@ -252,7 +252,7 @@ def _kept(s: Settings) -> str:
 
 
 def _steps(s: Settings) -> str:
-    if s.surrogate == "trpo":
+    if s.surrogate_row.trust_region:
         return (
             f"1 per batch along (F + {compact(s.cg_damping)})⁻¹∇L, by {s.cg_iterations} iterations of conjugate "
             f"gradient; the longest of {s.line_search_steps} tries that keeps the limit and improves the surrogate"

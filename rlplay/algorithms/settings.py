@@ -16,18 +16,28 @@ from rlplay.algorithms.choice import Choice
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.knobs import KNOBS, OTHER_NAMES
 from rlplay.algorithms.own import OWN, absolute_files, names_file, own_choice
-from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.returns import RETURNS
 from rlplay.algorithms.scales import SCALES
 from rlplay.algorithms.schedules import Schedule
-from rlplay.algorithms.surrogates import SURROGATES
+from rlplay.algorithms.surrogates import OWN_SURROGATE, SURROGATES, Surrogate
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.spelling import nearest
 from rlplay.trace.numbers import compact, short_exponent
 from rlplay.trace.text import quote
 
+ReturnsName = Literal["broadcast", "to_go", "vine", "gae"]
+BaselineName = Literal[
+    "none", "batch_mean", "group_mean", "leave_one_out", "length_weighted", "greedy", "value",
+]  # fmt: skip
+LevelName = Literal["token", "sequence", "sequence_sum", "geometric"]
+EstimatorName = Literal["k1", "k2", "k3", "full"]
+AggregationName = Literal["seq_mean_token_mean", "token_mean", "constant", "seq_mean_token_sum"]
+LossType = Literal[
+    "policy_gradient", "sigmoid", "hinge", "ipo", "robust", "kto", "simpo", "cpo", "orpo", "sft", "reward",
+    "q_learning", "sarsa",
+]  # fmt: skip
 Stream = Literal["outcome", "process", "process_normalized", "shaping"]
 Objectives = Literal["sum_then_normalize", "normalize_then_sum"]
 Placement = Literal["none", "loss", "reward", "constraint"]
@@ -45,8 +55,10 @@ CHOICES: dict[str, Mapping[str, Choice]] = {
     "kl_estimator": ESTIMATORS,
     "aggregation": AGGREGATIONS,
 }
-"""The settings whose values are rows of this package, each with its computation."""
-LOSSES = ("policy_gradient", *(name for name in PAIR_LOSSES if name != "reward"), "sft", "reward", *VALUE_LOSSES)
+"""The settings whose values are rows of this package, each with its computation.
+
+A name is also a word of the Literal, unless the setting takes the user's functions, too.
+"""
 
 REWARD_MODEL = "reward_model"
 """The name in `reward_weights` for the score of a reward model from an earlier stage."""
@@ -78,13 +90,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reward_stream: Stream = "outcome"
     multi_objective_aggregation: Objectives = "sum_then_normalize"
     overlong_buffer: int = 0
-    returns: str = "broadcast"
-    baseline: str = "group_mean"
+    returns: ReturnsName = "broadcast"
+    baseline: BaselineName = "group_mean"
     scale_rewards: str = "group"
     gamma: float = 1.0
     lam: float = 0.95
     vine_samples: int = 9
-    importance_sampling_level: str = "token"
+    importance_sampling_level: LevelName = "token"
     surrogate: str = "ppo"
     epsilon: float = 0.2
     epsilon_high: float | None = None
@@ -96,7 +108,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vespo_k_neg: float = 3.0
     vespo_lambda_neg: float = 2.0
     kl_placement: Placement = "loss"
-    kl_estimator: str = "k3"
+    kl_estimator: EstimatorName = "k3"
     kl_anchor: Anchor = "ref"
     beta: float = 0.0
     kl_ctrl: Controller = "fixed"
@@ -107,7 +119,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cg_iterations: int = 10
     cg_damping: float = 0.1
     line_search_steps: int = 10
-    aggregation: str = "seq_mean_token_mean"
+    aggregation: AggregationName = "seq_mean_token_mean"
     mask_truncated_completions: bool = False
     top_entropy_quantile: float = 1.0
     off_policy_mask_threshold: float | None = None
@@ -123,7 +135,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_grad_norm: float = 1.0
     vf_coef: float = 0.1
     cliprange_value: float = 0.2
-    loss_type: str = "policy_gradient"
+    loss_type: LossType = "policy_gradient"
     labeller: Labeller = "gold"
     label_noise: float = 0.0
     label_smoothing: float = 0.0
@@ -137,6 +149,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def clip_range(self) -> tuple[float, float]:
         """ε and ε_high, the distances of the clip bounds from 1."""
         return self.epsilon, self.epsilon if self.epsilon_high is None else self.epsilon_high
+
+    @property
+    def surrogate_row(self) -> Surrogate:
+        """The row of the surrogate; for the user's function `OWN_SURROGATE`, without a computation (`row` has one)."""
+        return SURROGATES.get(self.surrogate, OWN_SURROGATE)
 
     @property
     def steps(self) -> int:
@@ -166,8 +183,8 @@ _NAMES = Settings.__struct_fields__
 
 def choices(name: str) -> tuple[str, ...]:
     """The allowed words of a setting that takes one of a few words; empty for all others."""
-    if name in CHOICES or name == "loss_type":
-        return tuple(CHOICES.get(name, LOSSES))
+    if name in OWN:
+        return tuple(CHOICES[name])
     kind = _TYPES[name]
     return tuple(get_args(kind)) if get_origin(kind) is Literal else ()
 

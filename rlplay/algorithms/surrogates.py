@@ -114,7 +114,11 @@ class Surrogate(Choice):
 
     For such a token, `clipped` gives the bound that it has reached and what that means, from settings and state. For
     other tokens, `unclipped` gives further sentences from advantage and ratio. `instead` says what a surrogate without
-    a bound has in place of it. `fused` holds TRL's `loss_type`s by aggregation.
+    a bound has in place of it. `fused` holds TRL's `loss_type`s by aggregation. verl names a surrogate that
+    `verl_names_level` by the ratio's level, if the level has a name there.
+
+    `band`: it clips the ratio at 1 − ε and 1 + ε_high. `cap`: ε_high is the largest ratio. `has_ratio`: it reads the
+    ratio. `trust_region`: max_kl bounds its one step along the natural gradient, as in TRPO.
     """
 
     gradient_zero: Callable[..., Any] | None = None
@@ -122,6 +126,11 @@ class Surrogate(Choice):
     unclipped: Callable[[Chosen, float, float], list[str]] = lambda _settings, _advantage, _w: []
     instead: str = ""
     fused: Mapping[str, str] = field(default_factory=dict)
+    verl_names_level: bool = False
+    band: bool = False
+    cap: bool = False
+    has_ratio: bool = True
+    trust_region: bool = False
 
 
 SURROGATES: dict[str, Surrogate] = {
@@ -129,24 +138,28 @@ SURROGATES: dict[str, Surrogate] = {
     for row in (
         Surrogate(
             "logp", logp, "plain policy gradient.", "Williams 1992, doi:10.1007/BF00992696", verl="gpg",
-            instead="the plain policy gradient (surrogate=logp) has no ratio to clip",
+            has_ratio=False, instead="the plain policy gradient (surrogate=logp) has no ratio to clip",
         ),
         Surrogate(
-            "ratio", ratio, "importance-weighted.", "Kakade and Langford 2002",
+            "ratio", ratio, "importance-weighted.", "Kakade and Langford 2002", verl_names_level=True,
             instead="surrogate=ratio uses the ratio unclipped, however large",
         ),
         Surrogate(
             "ppo", ppo, "clipped once it has moved far enough the way A pulls.", "arXiv:1707.06347", verl="vanilla",
+            verl_names_level=True, band=True,
             gradient_zero=ppo_clip_state, clipped=_ppo_clipped, unclipped=_ppo_unclipped,
-            fused={"seq_mean_token_mean": "grpo", "constant": "dr_grpo", "seq_mean_token_sum": "luspo"},
+            fused={
+                "seq_mean_token_mean": "grpo", "token_mean": "dapo", "constant": "dr_grpo",
+                "seq_mean_token_sum": "luspo",
+            },
         ),
         Surrogate(
             "trpo", ratio, "the same as ratio, within a KL limit.", "arXiv:1502.05477",
-            instead="surrogate=trpo limits the update by max_kl, not by a clip",
+            trust_region=True, instead="surrogate=trpo limits the update by max_kl, not by a clip",
         ),
         Surrogate(
             "cispo", cispo, "log-probability, weighted by the capped ratio.", "arXiv:2506.13585", verl="cispo",
-            unclipped=_cispo_unclipped, fused={"token_mean": "cispo"},
+            cap=True, unclipped=_cispo_unclipped, fused={"token_mean": "cispo"},
             instead="surrogate=cispo caps a token's weight, but the token still pulls",
         ),
         Surrogate(
@@ -160,3 +173,5 @@ SURROGATES: dict[str, Surrogate] = {
         ),
     )
 }  # fmt: skip
+OWN_SURROGATE = Surrogate("", None, "a function of the user's.")
+"""What is known of a user's function without reading its file."""

@@ -58,17 +58,16 @@ def loss_type(settings: Settings) -> str | None:
     """
     if settings.baseline == "value" or not row(settings, "importance_sampling_level").trl:
         return None
-    if (settings.surrogate, settings.aggregation) == ("ppo", "token_mean"):
-        return "dapo" if settings.num_minibatches == 1 else "bnpo"
-    return row(settings, "surrogate").fused.get(settings.aggregation)  # type: ignore[no-any-return]
+    loss = settings.surrogate_row.fused.get(settings.aggregation)
+    return "bnpo" if loss == "dapo" and settings.num_minibatches > 1 else loss
 
 
 def verl(settings: Settings) -> str | None:
     """The settings of verl with this policy loss, as verl writes them; None if it has no such loss, or for pairs."""
     if settings.loss_type != "policy_gradient":
         return None
-    level, surrogate = row(settings, "importance_sampling_level"), row(settings, "surrogate")
-    mode = level.verl if settings.surrogate in ("ppo", "ratio") and level.verl else surrogate.verl
+    level, surrogate = row(settings, "importance_sampling_level"), settings.surrogate_row
+    mode = level.verl if surrogate.verl_names_level and level.verl else surrogate.verl
     if not mode or (not level.verl and settings.importance_sampling_level != "token"):
         return None
     return f"loss_mode={mode}, loss_agg_mode={row(settings, 'aggregation').verl}"

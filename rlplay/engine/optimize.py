@@ -59,7 +59,7 @@ def optimize(
     Raises Halt, before the weights are touched, if a loss or gradient is not finite.
     """
     settings, step = state.settings, 0
-    trpo = settings.loss_type == "policy_gradient" and settings.surrogate == "trpo"
+    trpo = settings.loss_type == "policy_gradient" and settings.surrogate_row.trust_region
     batch.passes = Passes.begun(batch, settings, state.kl_coef)
     for epoch in range(settings.num_iterations):
         batch.passes.epoch = epoch

@@ -10,7 +10,7 @@ from torch.nn.functional import logsigmoid
 
 from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.settings import LossType, Settings
 from rlplay.engine.tensors import Tensors
 
 
@@ -23,12 +23,12 @@ class Compared:
     metrics: dict[str, float]
 
 
-def with_reference(loss_type: str) -> bool:
+def with_reference(loss_type: LossType) -> bool:
     """Whether a loss compares the policy with the reference."""
     return loss_type in PAIR_LOSSES and PAIR_LOSSES[loss_type].with_reference
 
 
-def token_scores(loss_type: str, logprobs: Tensor, ref_logprobs: Tensor | None, mask: Tensor) -> Tensor | None:
+def token_scores(loss_type: LossType, logprobs: Tensor, ref_logprobs: Tensor | None, mask: Tensor) -> Tensor | None:
     """What each token adds to its completion's score, [R, L]; times β it is its share of the implicit reward.
 
     As in what TRL logs as rewards; None where a loss scores no answer.

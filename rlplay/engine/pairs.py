@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.settings import LossType
 from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
 from rlplay.engine.episodes import asked
 from rlplay.engine.optimize import Seen, optimize
@@ -73,7 +74,7 @@ def draw_pairs(state: State, plan: Plan) -> Generator[Sampling | Sampled, None, 
     return batch, identical_answers(record)
 
 
-def given_answers(examples: list[Example], loss_type: str, swapped: Array) -> list[str]:
+def given_answers(examples: list[Example], loss_type: LossType, swapped: Array) -> list[str]:
     """The answers that `examples` bring along, prompt by prompt: one each to imitate, else two, the worse one first
     where `swapped` [P]; empty if not all of them have what `loss_type` needs."""
     answers = []

@@ -58,7 +58,7 @@ def without_gradient(batch: Batch, rows: Tensor, share: Share, state: State) -> 
     settings = state.settings
     in_loss = state.kl_coef if settings.kl_placement == "loss" else 0.0
     others = in_loss or settings.entropy_coef or batch.values is not None
-    if others or settings.surrogate == "trpo" or is_own(settings.surrogate):
+    if others or settings.surrogate_row.trust_region or is_own(settings.surrogate):
         return torch.zeros_like(rows, dtype=torch.bool)
     assert batch.advantages is not None
     return ~((batch.advantages[rows] != 0) & (share.weights > 0)).any(dim=1)
@@ -178,7 +178,7 @@ def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | 
         logprobs.append((chunk.rows, own))
         if chunk.hidden is not None:
             # TRPO's gradient is the surrogate's alone; the value loss fits only the head.
-            features = chunk.hidden.detach() if settings.surrogate == "trpo" else chunk.hidden
+            features = chunk.hidden.detach() if settings.surrogate_row.trust_region else chunk.hidden
             values.append((chunk.rows, state.value_head(features.float()).squeeze(-1)))
         if batch.anchor is None and not settings.entropy_coef:
             continue
@@ -241,11 +241,11 @@ def step_metrics(batch: Batch, seen: Seen, settings: Settings) -> dict[str, floa
     if settings.importance_sampling_level == "geometric":
         log_ratio = (seen.logprobs - batch.old_logprobs[rows])[counted]
         metrics["ratio_outside"] = _mean((log_ratio < -low) | (log_ratio > high))
-    elif settings.surrogate == "ppo":
+    elif settings.surrogate_row.band:
         metrics["ratio_outside"] = _mean((ratio < 1 - low) | (ratio > 1 + high))
     if settings.delta is not None:
         metrics["clip_ratio/delta_mean"] = _mean(state == 2)
-    if settings.surrogate == "cispo":
+    if settings.surrogate_row.cap:
         assert batch.advantages is not None
         metrics["cispo_clip_ratio"] = _mean((ratio > high) & (batch.advantages[rows][counted] > 0))
     if seen.kl is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rlplay.algorithms.settings import LossType
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.records import Array, Survey
 from rlplay.worlds.planning import Dynamics, dynamics, plan
@@ -13,7 +14,7 @@ _EQUALLY_GOOD = 1e-9
 """Optimal values of moves that differ by less are equal up to rounding."""
 
 
-def figures(world: World, survey: Survey, loss_type: str, gamma: float) -> dict[str, float]:
+def figures(world: World, survey: Survey, loss_type: LossType, gamma: float) -> dict[str, float]:
     """The metrics of a survey of `world`.
 
     `greedy_rate` is the share of situations in which the likeliest move is one of the best, by the optimal values for
@@ -37,7 +38,7 @@ def _greedy_rate(world: World, survey: Survey, gamma: float) -> dict[str, float]
     return {"greedy_rate": float((greedy(survey.logprobs) * right).sum(1).mean())}
 
 
-def _of_values(world: World, survey: Survey, loss_type: str, gamma: float) -> dict[str, float]:
+def _of_values(world: World, survey: Survey, loss_type: LossType, gamma: float) -> dict[str, float]:
     rules, policy = dynamics(world), np.exp(survey.logprobs.astype(np.float64))
     if survey.action_values is None:
         if survey.values is None:

@@ -7,6 +7,12 @@ from typing import Any
 
 import pytest
 
+from rlplay.algorithms.choice import argument_names
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.pair_losses import PAIR_LOSSES
+from rlplay.algorithms.settings import CHOICES, choices
+from rlplay.algorithms.surrogates import SURROGATES
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.metrics import METRICS, describe, means_the_same
 from rlplay.trace.records import Evaluated, Finished, Stepped
 
@@ -42,6 +48,25 @@ def test_every_number_that_the_engine_logs_has_a_row(
     }
     assert logs | {"eval_reward"} <= names
     assert not [name for name in names if describe(name) is None]
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_setting_takes_the_names_of_its_rows_in_their_order(name: str) -> None:
+    assert choices(name) == tuple(CHOICES[name])
+
+
+def test_a_loss_type_is_the_policy_gradient_imitation_or_a_row() -> None:
+    assert {*choices("loss_type")} == {"policy_gradient", "sft", *PAIR_LOSSES, *VALUE_LOSSES}
+
+
+def test_a_row_says_what_its_surrogate_reads() -> None:
+    for surrogate in SURROGATES.values():
+        assert surrogate.compute is not None
+        names = argument_names(surrogate.compute)
+        assert surrogate.has_ratio == bool({"ratio", "log_ratio"} & {*names}), surrogate.name
+        assert surrogate.band <= ({"epsilon", "epsilon_high"} <= {*names}), surrogate.name
+        needs = {name: KNOBS[name].needs for name in names if name in KNOBS}
+        assert not [name for name, need in needs.items() if need and surrogate.name not in need[1]], surrogate.name
 
 
 def test_rows_say_what_they_are() -> None:

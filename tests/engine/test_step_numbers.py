@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 import torch
 
 from rlplay.algorithms import masks
-from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.apply import apply, apply_all, resolve
+from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.engine.credit import assigned
 from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.optimize import Seen, checked_norm, minibatches, moves_on
@@ -44,6 +46,24 @@ def test_a_ratio_at_a_bound_is_not_outside_it(level: str) -> None:
     assert (found["clip_ratio/low_mean"], found["clip_ratio/high_mean"]) == pytest.approx((0.2, 0.2))
     assert found["clip_ratio/region_mean"] == pytest.approx(0.4)
     assert found["ratio_max"] == float(values.max())
+
+
+def test_a_new_surrogate_has_what_its_row_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = dataclasses.replace(SURROGATES["ppo"], name="new", band=True, cap=True, has_ratio=False, trust_region=False)
+    monkeypatch.setitem(SURROGATES, "new", new)
+    settings = resolve({"algorithm": "grpo", "surrogate": "new", "epsilon_high": 1.5})
+    batch = batch_of([(1, {}, 1.0)])
+    batch.advantages, one = torch.ones(1, 1), torch.ones(1, 1)
+    seen = Seen(torch.tensor([0]), 0 * one, one, 0 * one, {"loss": 0.0, "policy_loss": 0.0}, clip_state=0 * one)
+    assert {"ratio_outside", "cispo_clip_ratio"} <= step_metrics(batch, seen, settings).keys()
+    for other, reason in (
+        ({"epsilon_high": 0.5}, "the largest weight"),
+        ({"importance_sampling_level": "sequence"}, "no ratio"),
+    ):
+        with pytest.raises(ValueError, match=f"surrogate=new needs .*{reason}"):
+            apply_all(settings, other)
+    monkeypatch.setitem(SURROGATES, "new", dataclasses.replace(new, trust_region=True))
+    assert apply(settings, "surrogate", "new").kl_placement == "constraint"
 
 
 def test_a_ratio_counts_as_capped_from_beyond_the_cap_on_where_the_answer_is_good() -> None:

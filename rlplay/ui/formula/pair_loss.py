@@ -7,7 +7,7 @@ import numpy as np
 from rlplay.algorithms.equations import equation, terms
 from rlplay.algorithms.pair_equations import compared, scored
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.settings import LossType, Settings
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
 from rlplay.ui.formula.parts import Line, Numbers, PairScores, note, stripped
@@ -28,7 +28,7 @@ def pair_equations(s: Settings, numbers: Numbers) -> list[Line]:
     return [*lines, note(f"this is the {'chosen' if of.chosen else 'rejected'} answer")]
 
 
-def pair_scores(update: Update, completion: int, loss_type: str) -> PairScores | None:
+def pair_scores(update: Update, completion: int, loss_type: LossType) -> PairScores | None:
     """A completion's label and scores in its last optimizer step; None without pairs or without a label."""
     sampled, scored = update.sampled, update.scored
     if loss_type == "policy_gradient" or sampled is None or scored is None or not scored.roles:
@@ -47,7 +47,7 @@ def pair_scores(update: Update, completion: int, loss_type: str) -> PairScores |
     )
 
 
-def _score(update: Update, completion: int, loss_type: str) -> float | None:
+def _score(update: Update, completion: int, loss_type: LossType) -> float | None:
     sampled, credited = update.sampled, update.credited
     assert sampled is not None
     start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
@@ -67,7 +67,7 @@ def _latest(update: Update, field: str, before: Array | None) -> Array | None:
     return before if latest is None or before is None else np.where(np.isnan(latest), before, latest)
 
 
-def score(loss_type: str, logprobs: Array, ref_logprobs: Array | None) -> float | None:
+def score(loss_type: LossType, logprobs: Array, ref_logprobs: Array | None) -> float | None:
     """s, the loss's score of an answer with these log-probabilities; None if the loss has no such score."""
     values = {"logprobs": np.minimum(logprobs, -_CERTAIN), "mask": np.ones_like(logprobs, dtype=bool)}
     if ref_logprobs is not None:

@@ -43,7 +43,7 @@ def filled(s: Settings, numbers: Numbers) -> list[Line]:
     if a is None:
         return []
     if w is None or numbers.logprob is None:
-        return [absent(numbers, "update", "ℓ" if s.surrogate == "logp" else "w")]
+        return [absent(numbers, "update", "w" if s.surrogate_row.has_ratio else "ℓ")]
     result, term, places = value(s, numbers), None, digits(s)
     try:
         term = _term(s, numbers)

@@ -13,7 +13,7 @@ from rlplay.algorithms.choice import argument_names
 from rlplay.algorithms.knobs import KNOBS, Knob
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import allow_all, functions_in, is_own
-from rlplay.algorithms.settings import Settings, choices, row, settled
+from rlplay.algorithms.settings import LossType, Settings, choices, row, settled
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.link.messages import Abilities
 from rlplay.trusted import follow, place
@@ -167,7 +167,7 @@ class Draft:
             return ""
         if (foreign := self.foreign(name)) or s.loss_type != "policy_gradient":
             return foreign
-        kl, trpo = ("beta", "kl_estimator", "kl_anchor", "kl_ctrl"), s.surrogate == "trpo"
+        kl, trpo = ("beta", "kl_estimator", "kl_anchor", "kl_ctrl"), s.surrogate_row.trust_region
         one_step = name in ("epsilon", "epsilon_high") and s.num_iterations * s.num_minibatches == 1
         whole = name == "gamma" and s.returns == "broadcast" and s.reward_stream != "shaping"
         reasons = (
@@ -214,7 +214,7 @@ def _may_take(settings: Settings, other: str, name: str) -> bool:
     return compute is None or name in argument_names(compute)
 
 
-def _of_rewards(knob: Knob, loss_type: str) -> bool:
+def _of_rewards(knob: Knob, loss_type: LossType) -> bool:
     """Whether only the policy gradient reads the setting, and not this other loss.
 
     Pairs always have two answers. Without a gold score, the weighted rewards label them.

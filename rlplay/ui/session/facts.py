@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlplay.algorithms.settings import LossType
 from rlplay.trace.answers import advantages
 from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.one_answer import one_answer
@@ -160,7 +161,7 @@ class AnswerFacts:
     def _last_step(self) -> dict[str, Array | None]:
         return {name: self.update.latest_step(name) for name in _STEPPED}
 
-    def numbers(self, token: int, loss_type: str = "policy_gradient") -> Numbers:
+    def numbers(self, token: int, loss_type: LossType = "policy_gradient") -> Numbers:
         """The inputs of the objective's formula for one token, from the last optimizer step that included it."""
         last = {name: value_at(values, token) for name, values in self._last_step.items()}
         clip, left_out, credited = last["clip_state"], last["left_out"], self.update.credited
