@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Prompts
-from rlplay.engine.cache_name import cache_of, with_cache
+from rlplay.engine.compat import cache_of, with_cache
 from rlplay.engine.fixed_cache import Fixed
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import positions_of

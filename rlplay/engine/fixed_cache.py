@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Prompts
-from rlplay.engine.cache_name import cache_of, with_cache
+from rlplay.engine.compat import cache_of, fill, fixed_cache, with_cache
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import positions_of
 
@@ -83,7 +83,7 @@ class _Step:
     def begin(self, prompt: Any, mask: Tensor, group: Tensor) -> None:
         """Take over the prompts' cache, each prompt for the rows that answer it; `mask` [G, P] is of the prompts."""
         if self._cache is None:
-            self._cache = _empty_cache(prompt, group, self._places)
+            self._cache = fixed_cache(prompt, group, self._places)
             if _captures(self._device):
                 self._capture(lambda: self._fill(prompt, mask, group))
         self._fill(prompt, mask, group)
@@ -100,11 +100,7 @@ class _Step:
 
     def _fill(self, prompt: Any, mask: Tensor, group: Tensor) -> None:
         length = mask.shape[1]
-        for layer, given in zip(self._cache.layers, prompt.layers, strict=True):
-            for kept, new in ((layer.keys, given.keys), (layer.values, given.values)):
-                kept[:, :, :length] = new[group]
-                kept[:, :, length:] = 0  # the mask does not hide a NaN: 0 times NaN is NaN
-            layer.cumulative_length.fill_(length)
+        fill(self._cache, prompt, group, length)
         self._mask.fill_(torch.finfo(self._mask.dtype).min)
         self._mask[:, 0, 0, :length].masked_fill_(mask[group].bool(), 0.0)
         self._positions[:] = positions_of(mask)[group, -1:]
@@ -145,17 +141,3 @@ class _Step:
 
 def _captures(device: torch.device) -> bool:
     return device.type == "cuda"
-
-
-def _empty_cache(prompt: Any, group: Tensor, places: int) -> Any:
-    """A cache like the prompts', with room for `places` tokens of every row."""
-    from transformers.cache_utils import Cache, DynamicLayer, StaticLayer
-
-    layers = []
-    for given in prompt.layers:
-        if type(given) is not DynamicLayer:
-            raise NotImplementedError(f"a cache with a {type(given).__name__}")
-        layer = StaticLayer(max_cache_len=places)
-        layer.lazy_initialization(given.keys[group], given.values[group])
-        layers.append(layer)
-    return Cache(layers=layers)

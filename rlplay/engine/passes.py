@@ -22,8 +22,8 @@ from torch import Tensor
 
 from rlplay.engine import ranks
 from rlplay.engine.batch import Prompts, Tokens
-from rlplay.engine.cache_name import cache_of, with_cache
 from rlplay.engine.checkpointing import checkpointed
+from rlplay.engine.compat import cache_of, with_cache
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
 from rlplay.engine.stopwatch import spent_on

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlplay.engine.cache_name import NEW, OLD
+from rlplay.engine.compat import NEW, OLD
 from rlplay.engine.driver import Driver
 from rlplay.engine.main import _explain
 from rlplay.engine.out_of_memory import smaller_parts

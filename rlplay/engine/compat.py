@@ -1,0 +1,63 @@
+"""What the engine knows of transformers' cache of keys and values, which may change in any release; 5.0 to 5.24.
+
+- Its name in a forward pass: `cache` from 5.24 on, `past_key_values` in older releases.
+- The layers of `transformers.cache_utils`, for a cache of fixed size: `keys`, `values`, and `cumulative_length`, a
+  tensor there. Whatever is missing raises one of the errors that `agreement.py` takes for "not in this way", and the
+  engine samples from a cache that grows.
+
+`tests/engine/test_compat.py` says which of these the installed release lacks.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import lru_cache
+from typing import Any
+
+from torch import Tensor
+
+NEW, OLD = "cache", "past_key_values"
+
+
+def cache_of(out: Any) -> Any:
+    """The cache that a forward pass returned."""
+    found = getattr(out, NEW, None)
+    return getattr(out, OLD) if found is None else found
+
+
+def with_cache(model: Any, cache: Any) -> dict[str, Any]:
+    """The argument that gives `cache` to a model's forward pass."""
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model  # peft's takes any argument
+    return {_name(base.__class__): cache}
+
+
+@lru_cache(64)
+def _name(kind: Any) -> str:
+    forward = getattr(kind, "forward", kind.__call__)
+    return NEW if NEW in inspect.signature(forward).parameters else OLD
+
+
+def fixed_cache(prompt: Any, group: Tensor, places: int) -> Any:
+    """A cache like the prompts', with room for `places` tokens of every row of `group` [rows].
+
+    Raises NotImplementedError if a layer's cache is not one of keys and values for every place before.
+    """
+    from transformers import cache_utils
+
+    layers = []
+    for given in prompt.layers:
+        if type(given) is not cache_utils.DynamicLayer:
+            raise NotImplementedError(f"a cache with a {type(given).__name__}")
+        layer = cache_utils.StaticLayer(max_cache_len=places)
+        layer.lazy_initialization(given.keys[group], given.values[group])
+        layers.append(layer)
+    return cache_utils.Cache(layers=layers)
+
+
+def fill(cache: Any, prompt: Any, group: Tensor, length: int) -> None:
+    """Begin `cache`, of fixed size, with the first `length` places of the prompts', for each row of `group` [rows]."""
+    for layer, given in zip(cache.layers, prompt.layers, strict=True):
+        for kept, new in ((layer.keys, given.keys), (layer.values, given.values)):
+            kept[:, :, :length] = new[group]
+            kept[:, :, length:] = 0  # the mask does not hide a NaN: 0 times NaN is NaN
+        layer.cumulative_length.fill_(length)
