@@ -68,7 +68,6 @@ def prime_rl(update: int, found: Sequence[Row]) -> Rollouts:
         update=update,
         prompts=[str(found[i].get("prompt") or "".join(text)) for i, text in zip(firsts, asked, strict=True)],
         columns=[{} for _ in firsts],
-        group_ids=None, group_mean=None, group_std=None,
         prompt_ids=np.array([t for i in firsts for t in found[i]["token_ids"][: begins[i]]], dtype=np.int32),
         prompt_lengths=np.array([begins[i] for i in firsts], dtype=np.int64),
         prompt_texts=[text for piece in asked for text in piece],
@@ -76,7 +75,6 @@ def prime_rl(update: int, found: Sequence[Row]) -> Rollouts:
         lengths=np.array([len(row["token_ids"]) - begin for row, begin in zip(found, begins, strict=True)]),
         token_ids=_flat(found, begins, "token_ids", np.int32),
         texts=[text for row, begin in zip(texts, begins, strict=True) for text in row[begin:]],
-        temperature=None,
         mask=_flat(found, begins, "loss_mask", np.uint8),
         truncated=np.array([bool(row.get("truncated")) for row in found], dtype=np.uint8),
         # prime-rl's ratio is that of the policy to the sampler, which may be some updates behind.
@@ -87,8 +85,7 @@ def prime_rl(update: int, found: Sequence[Row]) -> Rollouts:
         rewards=rewards or ({"reward": total} if known.any() else {}),
         reward_weights=dict.fromkeys(rewards, 1.0) or {"reward": 1.0},
         advantages=_flat(found, begins, "advantages", np.float32),
-        roles=None,
-    )  # fmt: skip
+    )
 
 
 def prime_rl_step(update: int, found: Sequence[Row]) -> Step | None:
@@ -109,8 +106,8 @@ def prime_rl_step(update: int, found: Sequence[Row]) -> Step | None:
     means = {f"{name}/mean": _mean(flat[name], inside) for name in (kl, "is_masked")}
     return Step(
         update=update, step=0, steps=1, rows=np.arange(len(found), dtype=np.int32), logprobs=logprobs,
-        importance_ratio=_flat(found, begins, "importance_ratio", np.float32), clip_state=clips, dloss_dlogp=None,
-        tokens=None, metrics={name: mean for name, mean in means.items() if math.isfinite(mean)},
+        importance_ratio=_flat(found, begins, "importance_ratio", np.float32), clip_state=clips,
+        metrics={name: mean for name, mean in means.items() if math.isfinite(mean)},
     )  # fmt: skip
 
 
@@ -179,13 +176,11 @@ def worded(
     cut = [each.truncated for each in answers]
     return Rollouts(
         update=update, prompts=[_heading(each.prompt) for each in firsts], columns=[each.column for each in firsts],
-        group_ids=None, group_mean=None, group_std=None, prompt_ids=None, prompt_lengths=None, prompt_texts=None,
-        group=np.array([ids[key] for key in keys], dtype=np.int32), lengths=lengths, token_ids=None,
-        texts=[word for words in pieces for word, _ in words], temperature=None, mask=None if mask.all() else mask,
+        group=np.array([ids[key] for key in keys], dtype=np.int32), lengths=lengths,
+        texts=[word for words in pieces for word, _ in words], mask=None if mask.all() else mask,
         truncated=None if None in cut else np.array(cut, dtype=np.uint8),
-        old_logprobs=None, sampling_logprobs=None, entropy=None, ref_logprobs=None,
         rewards={name: _numbers(values) for name, values in rewards.items()},
-        reward_weights=weights or dict.fromkeys(rewards, 1.0), roles=None,
+        reward_weights=weights or dict.fromkeys(rewards, 1.0),
         advantages=None if advantages is None else np.repeat(_numbers(advantages), lengths).astype(np.float32),
     )  # fmt: skip
 

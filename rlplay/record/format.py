@@ -5,7 +5,7 @@ payload's length, its CRC-32, the CRC-32 of these two numbers) and the payload: 
 structs below, as a map with `type`. Arrays are extension type 1: one byte with the length of a header, the header
 (msgpack of dtype and shape), the bytes in C order.
 Nothing is ever rewritten, so a copy that was taken at any moment is a valid recording; a last frame that is cut short
-is left out. Fields that a trainer does not know are None.
+is left out. Fields that a trainer does not know are None, or not there.
 """
 
 from __future__ import annotations
@@ -57,27 +57,27 @@ class Rollouts(Frame, frozen=True, kw_only=True):
 
     prompts: list[str]  # [G] the user's turn, for headings
     columns: list[dict[str, Any]]  # [G] other columns of the dataset
-    group_ids: Array | None  # int64 [G], unique over all processes; None: no prompt is in two parts
-    group_mean: Array | None  # float64 [G] of the reward over all processes; None: every group is whole
-    group_std: Array | None  # float64 [G], ddof = 1
-    prompt_ids: Array | None  # int32, flat
-    prompt_lengths: Array | None  # int64 [G]
-    prompt_texts: list[str] | None  # one for each of prompt_ids
     group: Array  # int32 [N] index of the prompt
     lengths: Array  # int64 [N] in tokens
-    token_ids: Array | None  # int32 [T]
     texts: list[str]  # [T]
-    temperature: float | None
-    mask: Array | None  # uint8 [T]; 0: written by an environment or a tool
-    truncated: Array | None  # uint8 [N]
-    old_logprobs: Array | None  # float32 [T] under the policy before its first step on them
-    sampling_logprobs: Array | None  # float32 [T] as the sampler computed them, such as vLLM
-    entropy: Array | None  # float32 [T] nats
-    ref_logprobs: Array | None  # float32 [T] under the frozen reference
     rewards: dict[str, Array]  # float64 [N] by reward function; NaN: it gave none
     reward_weights: dict[str, float]
-    advantages: Array | None  # float32 [T]
-    roles: list[str] | None  # [N] "chosen" or "rejected" where answers are compared
+    temperature: float | None = None
+    group_ids: Array | None = None  # int64 [G], unique over all processes; None: no prompt is in two parts
+    group_mean: Array | None = None  # float64 [G] of the reward over all processes; None: every group is whole
+    group_std: Array | None = None  # float64 [G], ddof = 1
+    prompt_ids: Array | None = None  # int32, flat
+    prompt_lengths: Array | None = None  # int64 [G]
+    prompt_texts: list[str] | None = None  # one for each of prompt_ids
+    token_ids: Array | None = None  # int32 [T]
+    mask: Array | None = None  # uint8 [T]; 0: written by an environment or a tool
+    truncated: Array | None = None  # uint8 [N]
+    roles: list[str] | None = None  # [N] "chosen" or "rejected" where answers are compared
+    old_logprobs: Array | None = None  # float32 [T] under the policy before its first step on them
+    sampling_logprobs: Array | None = None  # float32 [T] as the sampler computed them, such as vLLM
+    entropy: Array | None = None  # float32 [T] nats
+    ref_logprobs: Array | None = None  # float32 [T] under the frozen reference
+    advantages: Array | None = None  # float32 [T]
     values: Array | None = None  # float32 [T] of a value head, or a reward model's score at an answer's last token
     correction: Array | None = None  # float32 [T] factor of each token's loss, as in `Credited`
     correction_rule: CorrectionRule | None = None  # how it was computed
@@ -90,11 +90,11 @@ class Step(Frame, frozen=True, kw_only=True):
     steps: int
     rows: Array  # int32 [R]
     logprobs: Array  # float32 before this step
-    importance_ratio: Array | None
-    clip_state: Array | None  # int8: +1 clipped high, −1 clipped low, 0 inside
-    dloss_dlogp: Array | None  # float32, the derivative of the loss of all processes
-    tokens: int | None  # of this process in the loss; readers add them up
     metrics: dict[str, float]  # of this process; readers take the mean
+    importance_ratio: Array | None = None
+    clip_state: Array | None = None  # int8: +1 clipped high, −1 clipped low, 0 inside
+    dloss_dlogp: Array | None = None  # float32, the derivative of the loss of all processes
+    tokens: int | None = None  # of this process in the loss; readers add them up
     values: Array | None = None  # float32, as in Rollouts, now
 
 

@@ -14,6 +14,15 @@ from rlplay.record.format import MAGIC, AnyFrame, Begun, Ended, Heldout, Remark,
 from rlplay.trace.records import Array, CorrectionRule, spans
 from rlplay.trace.text import quote
 
+_ARRAYS: dict[str, tuple[str, Any]] = {
+    "group_ids": ("G", np.int64), "group_mean": ("G", np.float64), "group_std": ("G", np.float64),
+    "truncated": ("N", np.uint8), "token_ids": ("T", np.int32), "mask": ("T", np.uint8),
+} | dict.fromkeys(
+    ("old_logprobs", "sampling_logprobs", "entropy", "ref_logprobs", "advantages", "values", "correction"),
+    ("T", np.float32),
+)  # fmt: skip
+"""Axis and type of the arrays of `Rollouts` that are taken as they are."""
+
 
 class Recorder:
     """Records one process of a training run in the folder `path`, which must not hold a recording yet.
@@ -75,33 +84,24 @@ class Recorder:
         texts: Sequence[str],
         rewards: Mapping[str, ArrayLike],
         reward_weights: Mapping[str, float] | None = None,
-        token_ids: ArrayLike | None = None,
         columns: Sequence[Mapping[str, Any]] | None = None,
-        group_ids: ArrayLike | None = None,
-        group_mean: ArrayLike | None = None,
-        group_std: ArrayLike | None = None,
         prompt_ids: ArrayLike | None = None,
         prompt_lengths: ArrayLike | None = None,
         prompt_texts: Sequence[str] | None = None,
         temperature: float | None = None,
-        mask: ArrayLike | None = None,
-        truncated: ArrayLike | None = None,
-        old_logprobs: ArrayLike | None = None,
-        sampling_logprobs: ArrayLike | None = None,
-        entropy: ArrayLike | None = None,
-        ref_logprobs: ArrayLike | None = None,
-        advantages: ArrayLike | None = None,
         roles: Sequence[str] | None = None,
-        values: ArrayLike | None = None,
-        correction: ArrayLike | None = None,
         correction_rule: CorrectionRule | None = None,
+        **arrays: ArrayLike | None,
     ) -> None:
         """The answers of an update: G prompts, N answers, T tokens, flat; fields as in `format.Rollouts`.
 
-        `advantages` are [T], or [N] with one for all tokens of an answer. Leave out what the trainer does not know.
+        `arrays` are any of its other arrays by name, such as `token_ids`; TypeError for an unknown name. `advantages`
+        are [T], or [N] with one for all tokens of an answer. Leave out what the trainer does not know.
         """
         if not self.keeps(update):
             return
+        if unknown := sorted(arrays.keys() - _ARRAYS):
+            raise TypeError(f"rollouts takes no {unknown[0]}; its arrays are {', '.join(_ARRAYS)}")
         of, each = _ints("group", group), _ints("lengths", lengths, 0)
         _fits("group", of, len(each))
         total = int(each.sum())
@@ -112,14 +112,21 @@ class Recorder:
         rows = self.chosen(of)
         groups, kept_of = np.unique(of[rows], return_inverse=True)
         tokens = _spans(each, rows)
+        advantages = arrays.get("advantages")
         if advantages is not None and len(np.asarray(advantages)) == len(of) != total:
-            advantages = np.repeat(np.asarray(advantages), each)
+            arrays["advantages"] = np.repeat(np.asarray(advantages), each)
         if prompt_lengths is None and (prompt_ids is not None or prompt_texts is not None):
             raise ValueError("prompt_lengths is missing; prompt_ids and prompt_texts are split by it")
         sizes = None if prompt_lengths is None else _ints("prompt_lengths", prompt_lengths, 0)
         _fits("prompt_lengths", prompts if sizes is None else sizes, len(prompts))
         inside = None if sizes is None else _spans(sizes, groups)
         asked = 0 if sizes is None else int(sizes.sum())
+        axes = {"T": (tokens, total), "N": (rows, len(of)), "G": (groups, len(prompts))}
+        parts: dict[str, Any] = {}
+        for name, values in arrays.items():
+            axis, dtype = _ARRAYS[name]
+            index, count = axes[axis]
+            parts[name] = _part(name, values, index, dtype, count)
         self._write(
             Rollouts(
                 update=update,
@@ -128,9 +135,6 @@ class Recorder:
                     _plain(dict(row))
                     for row in _picked("columns", columns or [{}] * len(prompts), groups, len(prompts))
                 ],
-                group_ids=_part("group_ids", group_ids, groups, np.int64, len(prompts)),
-                group_mean=_part("group_mean", group_mean, groups, np.float64, len(prompts)),
-                group_std=_part("group_std", group_std, groups, np.float64, len(prompts)),
                 prompt_ids=_part("prompt_ids", prompt_ids, inside, np.int32, asked),
                 prompt_lengths=None if sizes is None else sizes[groups],
                 prompt_texts=None
@@ -138,22 +142,13 @@ class Recorder:
                 else _strings("prompt_texts", prompt_texts, inside, asked),
                 group=kept_of.astype(np.int32),
                 lengths=each[rows],
-                token_ids=_part("token_ids", token_ids, tokens, np.int32, total),
                 texts=_strings("texts", texts, tokens, total),
                 temperature=temperature,
-                mask=_part("mask", mask, tokens, np.uint8, total),
-                truncated=_part("truncated", truncated, rows, np.uint8, len(of)),
-                old_logprobs=_part("old_logprobs", old_logprobs, tokens, np.float32, total),
-                sampling_logprobs=_part("sampling_logprobs", sampling_logprobs, tokens, np.float32, total),
-                entropy=_part("entropy", entropy, tokens, np.float32, total),
-                ref_logprobs=_part("ref_logprobs", ref_logprobs, tokens, np.float32, total),
                 rewards={k: _taken(k, v, rows, np.float64, len(of)) for k, v in rewards.items()},
                 reward_weights={k: float((reward_weights or {}).get(k, 1.0)) for k in rewards},
-                advantages=_part("advantages", advantages, tokens, np.float32, total),
                 roles=None if roles is None else _strings("roles", roles, rows, len(of)),
-                values=_part("values", values, tokens, np.float32, total),
-                correction=_part("correction", correction, tokens, np.float32, total),
                 correction_rule=correction_rule,
+                **parts,
             )
         )
         self._rows, self._lengths, self._update = rows, each, update

@@ -42,6 +42,14 @@ def test_whole_groups_are_kept_until_the_limit(tmp_path: Path, limit: int, group
     )
 
 
+def test_an_array_that_it_does_not_know_is_refused(tmp_path: Path) -> None:
+    with (
+        begun(tmp_path / "run") as recorder,
+        pytest.raises(TypeError, match="takes no logprob; its arrays are group_ids"),
+    ):
+        recorder.rollouts(1, **GOOD, logprob=[0.0, 0.0, 0.0])
+
+
 def test_a_step_in_another_order_keeps_its_order(tmp_path: Path) -> None:
     with begun(tmp_path / "run", completions=2) as recorder:
         recorder.rollouts(1, **GOOD)

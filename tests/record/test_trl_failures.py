@@ -16,7 +16,7 @@ from rlplay.foreign.recording import Recording
 from rlplay.foreign.source import ForeignRunError
 from rlplay.record.recorder import Recorder
 from rlplay.record.trl import callback, seen
-from rlplay.record.trl.answers import Generation
+from rlplay.record.trl.answers import Generation, Sampling
 from rlplay.record.trl.callback import RlplayCallback
 from rlplay.record.trl.given import Given
 from rlplay.record.trl.numbers import Numbers
@@ -44,7 +44,7 @@ _OF_MODULES = [
     for name in names
 ]
 WATCHING = {
-    "GRPOTrainer": _methods(Observer, Online, Generation, Numbers, Texts, Recorder) + _BEGIN + _OF_MODULES,
+    "GRPOTrainer": _methods(Observer, Online, Generation, Sampling, Numbers, Texts, Recorder) + _BEGIN + _OF_MODULES,
     "DPOTrainer": _methods(Offline, Given),
     "experimental.SDPOTrainer": [(Observer, "_losing"), *_OF_MODULES],
 }

@@ -2,57 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from rlplay.record.recorder import Recorder
 from rlplay.record.trl import private
+from rlplay.record.trl.answer import Seen, arguments, cut, firsts, joined, numpy
 from rlplay.record.trl.texts import Texts
 from rlplay.trace.records import Array, CorrectionRule
 
+_TOKENS = {
+    "old_per_token_logps": "old_logprobs", "sampling_per_token_logps": "sampling_logprobs",
+    "ref_per_token_logps": "ref_logprobs", "advantages": "advantages", "importance_sampling_ratio": "correction",
+}  # fmt: skip
+"""TRL's tensors of tokens, [N, L], or of answers, [N] or [N, 1], with the recorder's names."""
+
+
+@dataclass
+class Sampled(Seen):
+    """An answer as TRL sampled it."""
+
+    made: int = 0  # optimizer steps of the update before this sampling
+    left_out: bool = False  # of the loss and of every forward pass, as it was cut
+    mean: float = math.nan  # of the rewards of its group, over all processes
+    std: float = math.nan
+
+    def __len__(self) -> int:
+        return 0 if self.ids is None else len(self.ids)
+
+    def scored(self, values: Array | None) -> Array:
+        """Values of a forward pass; NaN where it did not see the answer, for which TRL writes 0."""
+        return np.full(len(self), np.nan) if values is None or self.left_out else values[: len(self)]
+
 
 class Generation:
-    """N answers as TRL sampled them. Arrays of tokens are padded, [N, L], until `flat` or `write`."""
+    """N answers of one sampling, with what they have in common."""
 
     def __init__(
-        self, trainer: Any, inputs: Sequence[dict[str, Any]], out: dict[str, Any], made: int, in_order: bool = True
+        self,
+        trainer: Any,
+        texts: Texts,
+        inputs: Sequence[dict[str, Any]],
+        out: dict[str, Any],
+        made: int,
+        in_order: bool = True,
     ) -> None:
         """`inputs` are the rows of the dataset, one for each answer; `out` is what TRL computed.
 
         `made` is the number of optimizer steps of the update before this sampling. If the answers are not `in_order`,
         nothing says which row and which rewards are theirs.
         """
-        self._texts = Texts(trainer)
-        ids, mask = _numpy(out["completion_ids"]), _numpy(out["completion_mask"])
-        self._lengths = np.array([_length(row, kept, self._texts.pad) for row, kept in zip(ids, mask, strict=True)])
-        self._left_out: Array = mask.sum(axis=1) == 0  # of the loss and of every forward pass, as they were cut
-        self._ids = _rows(ids, self._lengths)
-        self._made = np.full(len(ids), made)
-        self._prompts = [row[kept.astype(bool)] for row, kept in zip(*map(_numpy, _both(out, "prompt")), strict=True)]
-        asked = inputs if in_order else [{} for _ in ids]
-        self._columns = [{k: v for k, v in row.items() if k != "prompt"} for row in asked]
-        self._headings = [
-            _heading(row["prompt"]) if "prompt" in row else self._texts.whole(prompt)
-            for row, prompt in zip(asked, self._prompts, strict=True)
-        ]
-        tools = _rows(_numpy(out["tool_mask"]), self._lengths) if "tool_mask" in out else None
-        self._mask = (
-            [np.ones(n, np.uint8) for n in self._lengths] if tools is None else [t.astype(np.uint8) for t in tools]
-        )
-        self._old = self._optional(out, "old_per_token_logps")
-        self._sampling = self._optional(out, "sampling_per_token_logps")
-        self._reference = self._optional(out, "ref_per_token_logps")
-        self._advantages = self._optional(out, "advantages")
-        self._correction = self._optional(out, "importance_sampling_ratio")
-        self._rule = None if self._correction is None else _rule(trainer)
-        ends = self._texts.ends
-        self._truncated = np.array(
-            [n == 0 or int(row[n - 1]) not in ends for row, n in zip(ids, self._lengths, strict=True)]
-        )
+        names = ("completion_ids", "completion_mask", "prompt_ids", "prompt_mask")
+        ids, mask, asked, real = (numpy(out[name]) for name in names)
+        tools = numpy(out["tool_mask"]) if "tool_mask" in out else np.ones_like(ids)
+        known = {ours: _wide(numpy(out[name]), ids) for name, ours in _TOKENS.items() if name in out}
+        self.answers: list[Sampled] = []
+        for i, row in enumerate(inputs if in_order else [{} for _ in ids]):
+            n = _length(ids[i], mask[i], texts.pad)
+            answer = Sampled(
+                i, _heading(row["prompt"]) if "prompt" in row else None, prompt_ids=asked[i][real[i].astype(bool)],
+                columns={k: v for k, v in row.items() if k != "prompt"}, ids=ids[i, :n],
+                mask=tools[i, :n].astype(np.uint8), cut=cut(ids[i, :n], texts.ends), made=made,
+                left_out=not mask[i].any(),
+                tokens={name: values[i, :n] for name, values in known.items()},
+            )  # fmt: skip
+            self.answers.append(answer)
+            for name in ("old_logprobs", "ref_logprobs"):
+                if name in known:
+                    answer.tokens[name] = answer.scored(known[name][i])
+        self.rule = _rule(trainer) if "correction" in known else None
         self.temperature = float(trainer.temperature)
+        self.weights: dict[str, float] = {}
         if in_order:
             self._of_trainer(trainer, len(inputs))
         else:
@@ -60,13 +84,10 @@ class Generation:
 
     def _of_nobody(self) -> None:
         """No rewards; a group is the answers to one prompt, on this process."""
-        prompts = [tuple(prompt.tolist()) for prompt in self._prompts]
-        place = {prompt: number for number, prompt in enumerate(dict.fromkeys(prompts))}
-        self._rewards: dict[str, Array] = {}
-        self._weights: dict[str, float] = {}
-        self._group = np.array([place[prompt] for prompt in prompts], dtype=np.int64)
-        self._groups = len(place)
-        self._mean = self._std = np.full(len(prompts), np.nan)
+        place: dict[tuple[int, ...], int] = {}
+        for answer in self.answers:
+            answer.group = place.setdefault(tuple(np.asarray(answer.prompt_ids).tolist()), len(place))
+        self.groups = len(place)
 
     def _of_trainer(self, trainer: Any, count: int) -> None:
         """Rewards of this process's answers, and mean and deviation of their groups over all processes."""
@@ -77,55 +98,39 @@ class Generation:
         names = trainer.reward_func_names
         if len(set(names)) < len(names):  # TRL keeps those of the last one under the name
             scored = {}
-        weights = dict(zip(names, trainer.reward_weights.tolist(), strict=True)) if scored else {}
+        self.weights = weights = dict(zip(names, trainer.reward_weights.tolist(), strict=True)) if scored else {}
         weighted = np.array([weights[name] * values for name, values in scored.items()]).reshape(-1, world)
         total = np.where(np.isnan(weighted).all(axis=0), np.nan, np.nansum(weighted, axis=0)).reshape(-1, size)
         known = [group[~np.isnan(group)] for group in total]
-        mean = np.array([group.mean() if len(group) else np.nan for group in known])
-        std = np.array([group.std(ddof=1) if len(group) > 1 else 0.0 if len(group) else np.nan for group in known])
-        here = slice(first, first + count)
-        self._rewards = {name: values[here] for name, values in scored.items()}
-        self._weights = weights
-        self._group = np.arange(first, first + count) // size
-        self._groups = world // size  # over all processes
-        self._mean, self._std = mean[self._group], std[self._group]
-        for name, values in private.logged(trainer, "extra").items():
-            for row, value in zip(self._columns, list(values)[-world:][here], strict=True):
-                row[name] = value
+        self.groups = world // size  # over all processes
+        extra = {name: list(values)[-world:] for name, values in private.logged(trainer, "extra").items()}
+        for place, answer in enumerate(self.answers, first):
+            answer.group = place // size
+            answer.rewards = {name: values[place] for name, values in scored.items()}
+            answer.columns |= {name: values[place] for name, values in extra.items()}
+            if len(group := known[answer.group]):
+                answer.mean, answer.std = group.mean(), group.std(ddof=1) if len(group) > 1 else 0.0
 
-    def __len__(self) -> int:
-        return len(self._lengths)
 
-    @staticmethod
-    def joined(parts: Sequence[Generation]) -> Generation:
-        """All answers of an update; the groups of a later sampling follow those of the earlier."""
-        first = parts[0]
-        for part in parts[1:]:
-            for name in ("_ids", "_prompts", "_columns", "_headings", "_mask"):
-                getattr(first, name).extend(getattr(part, name))
-            for name in ("_old", "_sampling", "_reference", "_advantages", "_correction"):
-                mine, theirs = getattr(first, name), getattr(part, name)
-                setattr(first, name, None if mine is None or theirs is None else mine + theirs)
-            part._group = part._group + first._groups
-            first._groups += part._groups
-            for name in ("_lengths", "_truncated", "_left_out", "_group", "_mean", "_std", "_made"):
-                setattr(first, name, np.concatenate([getattr(first, name), getattr(part, name)]))
-            first._rewards = {k: np.concatenate([v, part._rewards[k]]) for k, v in first._rewards.items()}
-        return first
+class Sampling:
+    """All answers of an update; the groups of a later sampling follow those of the earlier."""
+
+    def __init__(self, parts: Sequence[Generation]) -> None:
+        self._first = parts[0]
+        self._answers = joined((part.answers, part.groups) for part in parts)
 
     def flat(self, passes: Sequence[dict[str, Any]], name: str) -> Array:
         """A padded tensor of each micro-batch as flat tokens of their answers, float32; NaN if it was not seen."""
         missing = 0.0 if name == "gradient" else np.nan
-        pieces = [
-            np.full(self._lengths[which], missing)
-            if self._left_out[which] or name not in one
-            else _numpy(one[name][place])[: self._lengths[which]]
-            for one in passes
-            for place, which in enumerate(one["rows"])
-        ]
+        pieces = []
+        for one in passes:
+            for place, which in enumerate(one["rows"]):
+                answer = self._answers[which]
+                seen = name in one and not answer.left_out
+                pieces.append(numpy(one[name][place])[: len(answer)] if seen else np.full(len(answer), missing))
         return np.concatenate(pieces).astype(np.float32)
 
-    def write(self, recorder: Recorder, update: int, steps: Sequence[Sequence[dict[str, Any]]]) -> None:
+    def write(self, recorder: Recorder, update: int, steps: Sequence[Sequence[dict[str, Any]]], texts: Texts) -> None:
         """Record the answers.
 
         What TRL did not compute while it sampled comes from the pass with gradients before the next optimizer step.
@@ -133,59 +138,26 @@ class Generation:
         """
         if not recorder.keeps(update):
             return
-        firsts: dict[int, tuple[dict[str, Any], int]] = {}
+        found: dict[int, dict[str, Array]] = {}
         for number, one in ((number, one) for number, passes in enumerate(steps) for one in passes):
             for place, which in enumerate(one["rows"].tolist()):
-                if number == self._made[which]:
-                    firsts.setdefault(which, (one, place))
-        old = self._old or list(self._first(firsts, "logprobs"))
-        reference = self._reference and self._scored(self._reference)
-        keys, group = np.unique(self._group, return_inverse=True)
-        one_of = [int(np.flatnonzero(group == g)[0]) for g in range(len(keys))]
+                if number == self._answers[which].made:
+                    names = [name for name in ("logprobs", "entropy") if one.get(name) is not None]
+                    found.setdefault(which, {name: numpy(one[name][place]) for name in names})
+        for which, answer in enumerate(self._answers):
+            seen = found.get(which, {})
+            answer.tokens.setdefault("old_logprobs", answer.scored(seen.get("logprobs")))
+            answer.tokens["entropy"] = answer.scored(seen.get("entropy"))
+        asked = firsts(self._answers)
         recorder.rollouts(
             update,
-            prompts=[self._headings[i] for i in one_of],
-            columns=[self._columns[i] for i in one_of],
-            group=group,
-            group_ids=keys,
-            group_mean=self._mean[one_of],
-            group_std=self._std[one_of],
-            prompt_ids=np.concatenate([self._prompts[i] for i in one_of]),
-            prompt_lengths=[len(self._prompts[i]) for i in one_of],
-            prompt_texts=[text for i in one_of for text in self._texts.of(self._prompts[i])],
-            lengths=self._lengths,
-            token_ids=np.concatenate(self._ids),
-            texts=[text for row in self._ids for text in self._texts.of(row)],
-            temperature=self.temperature,
-            mask=np.concatenate(self._mask),
-            truncated=self._truncated,
-            old_logprobs=np.concatenate(self._scored(old)),
-            sampling_logprobs=None if self._sampling is None else np.concatenate(self._sampling),
-            entropy=np.concatenate(self._scored(list(self._first(firsts, "entropy")))),
-            ref_logprobs=None if reference is None else np.concatenate(reference),
-            rewards=self._rewards,
-            reward_weights=self._weights,
-            advantages=None if self._advantages is None else np.concatenate(self._advantages),
-            correction=None if self._correction is None else np.concatenate(self._correction),
-            correction_rule=self._rule,
+            **arguments(self._answers, self._first.weights, texts),
+            group_ids=[each.group for each in asked],
+            group_mean=[each.mean for each in asked],
+            group_std=[each.std for each in asked],
+            temperature=self._first.temperature,
+            correction_rule=self._first.rule,
         )
-
-    def _scored(self, rows: Sequence[Array]) -> list[Array]:
-        """Values of a forward pass; NaN for the answers that it left out, where TRL writes 0."""
-        return [np.full(len(row), np.nan) if out else row for row, out in zip(rows, self._left_out, strict=True)]
-
-    def _first(self, firsts: dict[int, tuple[dict[str, Any], int]], name: str) -> Iterator[Array]:
-        for which, length in enumerate(self._lengths.tolist()):
-            one, place = firsts.get(which, ({}, 0))
-            found = one.get(name)
-            yield np.full(length, np.nan) if found is None else _numpy(found[place])[:length]
-
-    def _optional(self, out: dict[str, Any], name: str) -> list[Array] | None:
-        """A tensor of tokens, [N, L], or of answers, [N] or [N, 1], as rows of tokens; None if it is not there."""
-        if name not in out:
-            return None
-        values = _numpy(out[name])
-        return _rows(np.broadcast_to(_column(values), out["completion_ids"].shape), self._lengths)
 
 
 def _rule(trainer: Any) -> CorrectionRule:
@@ -195,21 +167,8 @@ def _rule(trainer: Any) -> CorrectionRule:
     return CorrectionRule(level, outside, low, high)
 
 
-def _both(out: dict[str, Any], name: str) -> tuple[Tensor, Tensor]:
-    return out[f"{name}_ids"], out[f"{name}_mask"]
-
-
-def _numpy(values: Tensor) -> Array:
-    values = values.detach().cpu()
-    return (values.float() if values.is_floating_point() else values).numpy()
-
-
-def _column(values: Array) -> Array:
-    return values[:, None] if values.ndim == 1 else values
-
-
-def _rows(values: Array, lengths: Array) -> list[Array]:
-    return [row[:length] for row, length in zip(values, lengths, strict=True)]
+def _wide(values: Array, like: Array) -> Array:
+    return np.broadcast_to(values[:, None] if values.ndim == 1 else values, like.shape)
 
 
 def _length(ids: Array, mask: Array, pad: int | None) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from rlplay.record.recorder import Recorder
+from rlplay.record.trl.answer import Seen, arguments, flat, joined, numpy
 from rlplay.record.trl.texts import Texts
 from rlplay.trace.records import Array
 
@@ -19,29 +20,30 @@ class Given:
 
     def __init__(self, inputs: dict[str, Any], options: dict[str, Any], out: Any) -> None:
         """`inputs` are TRL's, `options` those of the forward pass and `out` what it returned."""
-        self._padded = _numpy(options["input_ids"])
+        self._padded = numpy(options["input_ids"])
         inside = options.get("attention_mask")
-        real = np.ones_like(self._padded) if inside is None else _numpy(inside)
+        real = np.ones_like(self._padded) if inside is None else numpy(inside)
         logprobs = getattr(out, "log_probs", None)
-        in_loss = _numpy(options["labels"]) != -100 if logprobs is not None else _behind_common(self._padded, real)
+        in_loss = numpy(options["labels"]) != -100 if logprobs is not None else _behind_common(self._padded, real)
         in_loss[:, 0] = False  # nothing predicts a first token
-        covered = [np.flatnonzero(row) for row in in_loss]
-        self._kept = [row for row, where in enumerate(covered) if len(where)]
-        self._spans = [(int(covered[row][0]), int(covered[row][-1]) + 1) for row in self._kept]
-        self._ids = self._cut(self._padded)
-        self._masks = self._cut(in_loss.astype(np.uint8))
-        self._prompts = [
-            self._padded[row, :a][real[row, :a] != 0] for row, (a, _) in zip(self._kept, self._spans, strict=True)
-        ]
-        self._arrays: dict[str, list[Array]] = {}
+        self.answers: list[Seen] = []
+        self._where: list[tuple[int, slice]] = []  # the row of each, and its place in it
+        for row, covered in enumerate(in_loss):
+            if covered.any():
+                places = np.flatnonzero(covered)
+                span = slice(int(places[0]), int(places[-1]) + 1)
+                prompt, mask = self._padded[row, : span.start], covered[span].astype(np.uint8)
+                prompt = prompt[real[row, : span.start] != 0]
+                self.answers.append(Seen(row, ids=self._padded[row, span], prompt_ids=prompt, mask=mask))
+                self._where.append((row, span))
         if logprobs is not None:
-            self._add("logprobs", logprobs)
+            self._add("old_logprobs", logprobs)
             self._add("entropy", getattr(out, "entropy", None))
         else:
-            ends = [np.full(len(ids), np.nan) for ids in self._ids]
-            for end, row in zip(ends, self._kept, strict=True):
-                end[-1] = float(out.logits.reshape(-1)[row])
-            self._arrays["values"] = ends
+            scores = out.logits.reshape(-1)
+            for answer, (row, span) in zip(self.answers, self._where, strict=True):
+                answer.tokens["values"] = np.full(span.stop - span.start, np.nan)
+                answer.tokens["values"][-1] = float(scores[row])
         self._of_answers(inputs, len(self._padded))
         self.loss = math.nan  # of the micro-batches, as TRL adds it to the step's
         self.baseline: float | None = None  # KTO's z
@@ -49,18 +51,17 @@ class Given:
     def _of_answers(self, inputs: dict[str, Any], count: int) -> None:
         """Roles and groups: in a batch of pairs, all chosen answers stand before the rejected ones."""
         labels, pairs = inputs.get("label"), "labels" not in inputs and "label" not in inputs
-        half = count // 2 if pairs else count
-        chosen = [row < half for row in range(count)] if labels is None else [bool(x) for x in labels]
+        self.groups = half = count // 2 if pairs else count
         margins = inputs.get("margin")
-        self._roles = ["chosen" if chosen[row] else "rejected" for row in self._kept]
-        self._group = np.array([row % half for row in self._kept], dtype=np.int64)
-        self._columns = [{} if margins is None else {"margin": float(margins[g])} for g in self._group]
-        self._groups = half
+        for answer, (row, _) in zip(self.answers, self._where, strict=True):
+            chosen = row < half if labels is None else bool(labels[row])
+            answer.group, answer.role = row % half, "chosen" if chosen else "rejected"
+            answer.columns = {} if margins is None else {"margin": float(margins[answer.group])}
 
     @property
     def tokens(self) -> int:
         """The number of tokens in the loss."""
-        return int(sum(mask.sum() for mask in self._masks))
+        return int(sum(answer.mask.sum() for answer in self.answers if answer.mask is not None))
 
     def differentiated(self, gradient: Tensor) -> None:
         """The derivative of the loss by the log-probabilities."""
@@ -68,81 +69,52 @@ class Given:
 
     def compared(self, ids: Tensor, logprobs: Tensor) -> None:
         """The reference's log-probabilities, if they are of these rows: KTO takes it on mismatched answers, too."""
-        if "reference" not in self._arrays and np.array_equal(_numpy(ids), self._padded):
-            self._add("reference", logprobs)
-
-    @staticmethod
-    def joined(parts: Sequence[Given]) -> Given:
-        """All answers of an update, in one object: the first."""
-        first = parts[0]
-        for part in parts[1:]:
-            for name in ("_kept", "_spans", "_ids", "_masks", "_prompts", "_roles", "_columns"):
-                getattr(first, name).extend(getattr(part, name))
-            first._group = np.concatenate([first._group, part._group + first._groups])
-            first._groups += part._groups
-            both = first._arrays.keys() & part._arrays.keys()
-            first._arrays = {name: first._arrays[name] + part._arrays[name] for name in both}
-        first.loss = sum(part.loss for part in parts)
-        first.baseline = first.baseline if len(parts) == 1 else None  # each micro-batch has another
-        return first
-
-    def write(
-        self, recorder: Recorder, update: int, texts: Texts, processes: int, tokens: int | None, named: bool
-    ) -> None:
-        """Record the answers and the step on them.
-
-        `tokens` are those in the loss of all processes; None if the derivatives are not exact. `named`: whether rlplay
-        has the loss, whose derivatives then stand for advantages.
-        """
-        keys, group = np.unique(self._group, return_inverse=True)
-        one_of = [int(np.flatnonzero(group == g)[0]) for g in range(len(keys))]
-        own, gradient = self.tokens, self._flat("gradient")
-        exact = None if gradient is None or tokens is None else gradient / processes  # averaged over them
-        logprobs = self._flat("logprobs")
-        recorder.rollouts(
-            update,
-            prompts=[texts.whole(self._prompts[i]) for i in one_of],
-            columns=[self._columns[i] for i in one_of],
-            group=group,
-            prompt_ids=np.concatenate([self._prompts[i] for i in one_of]) if one_of else [],
-            prompt_lengths=[len(self._prompts[i]) for i in one_of],
-            prompt_texts=[text for i in one_of for text in texts.of(self._prompts[i])],
-            lengths=[len(ids) for ids in self._ids],
-            token_ids=np.concatenate(self._ids) if self._ids else [],
-            texts=[text for ids in self._ids for text in texts.of(ids)],
-            temperature=1.0,
-            mask=np.concatenate(self._masks) if self._masks else [],
-            old_logprobs=logprobs,
-            entropy=self._flat("entropy"),
-            ref_logprobs=self._flat("reference"),
-            rewards={},
-            advantages=-exact * tokens if named and exact is not None and tokens is not None else None,
-            roles=self._roles,
-            values=self._flat("values"),
-        )
-        total = sum(len(ids) for ids in self._ids)
-        metrics = {"loss": self.loss} | ({} if self.baseline is None else {"kto/kl": self.baseline})
-        recorder.step(
-            update, 0, 1, rows=np.arange(len(self._ids)), dloss_dlogp=exact, tokens=own, metrics=metrics,
-            logprobs=np.full(total, np.nan) if logprobs is None else logprobs, values=self._flat("values"),
-        )  # fmt: skip
+        if not any("ref_logprobs" in answer.tokens for answer in self.answers) and np.array_equal(
+            numpy(ids), self._padded
+        ):
+            self._add("ref_logprobs", logprobs)
 
     def _add(self, name: str, values: Tensor | None) -> None:
         """Keep what belongs to the answers' tokens: entry t - 1 is of token t."""
         if values is not None:
             width = self._padded.shape[1] - 1
             # Prompt tuning puts virtual tokens before the real ones.
-            found = self._cut(np.pad(_numpy(values)[:, -width:], ((0, 0), (1, 0))))
+            found = np.pad(numpy(values)[:, -width:], ((0, 0), (1, 0)))
             # TRL writes 0 for what it did not compute.
             missing = 0.0 if name == "gradient" else np.nan
-            self._arrays[name] = [np.where(m, row, missing) for m, row in zip(self._masks, found, strict=True)]
+            for answer, where in zip(self.answers, self._where, strict=True):
+                answer.tokens[name] = np.where(np.asarray(answer.mask), found[where], missing)
 
-    def _cut(self, values: Array) -> list[Array]:
-        return [values[row, a:b] for row, (a, b) in zip(self._kept, self._spans, strict=True)]
 
-    def _flat(self, name: str) -> Array | None:
-        found = self._arrays.get(name)
-        return np.concatenate(found).astype(np.float32) if found else None
+def write(
+    parts: Sequence[Given], recorder: Recorder, update: int, texts: Texts, processes: int, tokens: int | None,
+    named: bool,
+) -> None:  # fmt: skip
+    """Record the answers of an update and the step on them.
+
+    `tokens` are those in the loss of all processes; None if the derivatives are not exact. `named`: whether rlplay
+    has the loss, whose derivatives then stand for advantages.
+    """
+    answers = joined((part.answers, part.groups) for part in parts)
+    gradient = flat(answers, "gradient")
+    for answer in answers:
+        answer.tokens.pop("gradient", None)
+    # Gradients are averaged over the processes.
+    exact = None if gradient is None or tokens is None else gradient.astype(np.float32) / processes
+    known = arguments(answers, {}, texts)
+    recorder.rollouts(
+        update, **known, temperature=1.0,
+        advantages=-exact * tokens if named and exact is not None and tokens is not None else None,
+    )  # fmt: skip
+    metrics = {"loss": sum(part.loss for part in parts)}
+    if len(parts) == 1 and parts[0].baseline is not None:  # each micro-batch has another
+        metrics["kto/kl"] = parts[0].baseline
+    logprobs, values = known.get("old_logprobs"), known.get("values")
+    recorder.step(
+        update, 0, 1, rows=np.arange(len(answers)), dloss_dlogp=exact, tokens=sum(part.tokens for part in parts),
+        logprobs=np.full(sum(known["lengths"]), np.nan) if logprobs is None else logprobs, values=values,
+        metrics=metrics,
+    )  # fmt: skip
 
 
 def _behind_common(ids: Array, real: Array) -> Array:
@@ -156,8 +128,3 @@ def _behind_common(ids: Array, real: Array) -> Array:
     common = np.minimum(np.cumprod(same, axis=1).sum(axis=1), shorter)
     begins = np.concatenate([common, common])
     return np.asarray((np.arange(ids.shape[1])[None, :] >= begins[:, None]) & (real != 0))
-
-
-def _numpy(values: Tensor) -> Array:
-    values = values.detach().cpu()
-    return (values.float() if values.is_floating_point() else values).numpy()

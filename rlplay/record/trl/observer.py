@@ -12,6 +12,7 @@ from torch import Tensor
 
 from rlplay.record.recorder import Recorder
 from rlplay.record.trl import private, seen
+from rlplay.record.trl.answer import Seen
 from rlplay.record.trl.guard import Call, Guard, Hooks, Part, argument
 from rlplay.record.trl.numbers import Numbers, finite
 from rlplay.record.trl.texts import Texts
@@ -33,8 +34,8 @@ class Observer:
         self._trainer: Any = None
         self._numbers: Any = None
         self._texts: Any = None
-        self._in_loss: list[seen.Seen] = []
-        self._rewarded: list[seen.Seen] = []
+        self._in_loss: list[Seen] = []
+        self._rewarded: list[Seen] = []
 
     def attach(self, trainer: Any, guard: Guard, failed: Callable[[], None], before: Callable[[Call], None]) -> None:
         """Watch this trainer, until `detach`.
@@ -153,7 +154,7 @@ class Observer:
         """Nothing is known of the next update yet."""
         self._in_loss, self._rewarded = [], []
 
-    def _answers(self) -> list[seen.Seen]:
+    def _answers(self) -> list[Seen]:
         """The update's answers as its loss showed them, or its rewards, if only these know what they earned."""
         scored = any(each.rewards for each in self._in_loss)
         return self._in_loss if scored or not self._rewarded else self._rewarded

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from rlplay.record.trl import private
-from rlplay.record.trl.given import Given
+from rlplay.record.trl.given import Given, write
 from rlplay.record.trl.guard import Call, Part, argument
 from rlplay.record.trl.observer import Observer
 
@@ -94,11 +94,11 @@ class Offline(Observer):
         if not self._passes:
             super()._write_answers()
         elif self._recorder.keeps(self.update):
-            whole, accelerator = Given.joined(self._passes), self._trainer.accelerator
+            accelerator = self._trainer.accelerator
             exact = accelerator.scaler is None and self._tokens > 0
-            whole.write(
-                self._recorder, self.update, self._texts, accelerator.num_processes, self._tokens if exact else None,
-                self._named,
+            write(
+                self._passes, self._recorder, self.update, self._texts, accelerator.num_processes,
+                self._tokens if exact else None, self._named,
             )  # fmt: skip
 
 

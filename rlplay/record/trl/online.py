@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rlplay.record.trl import private
-from rlplay.record.trl.answers import Generation
+from rlplay.record.trl.answers import Generation, Sampling
 from rlplay.record.trl.guard import Call, Part, argument
 from rlplay.record.trl.observer import Observer
 
@@ -76,13 +76,13 @@ class Online(Observer):
         before, self._before = self._before or [], None
         if not self._trainer.model.training:
             return
-        first = sum(len(generation) for generation in self._generations)
+        first = sum(len(generation.answers) for generation in self._generations)
         # RLOOTrainer returns the sums of these over an answer; the reference, if there is one, comes second.
         names = ("old_per_token_logps", "ref_per_token_logps") if "old_logps" in out else ()
         known = out | dict(zip(names, before, strict=False))
         inputs, in_order = argument(call, 0, "inputs"), self._in_order(out["completion_ids"])
-        generation = Generation(self._trainer, inputs, known, len(self._steps), in_order)
-        out[self._row] = (torch.arange(len(generation)) + first).to(out["completion_ids"].device)
+        generation = Generation(self._trainer, self._texts, inputs, known, len(self._steps), in_order)
+        out[self._row] = (torch.arange(len(generation.answers)) + first).to(out["completion_ids"].device)
         self._generations.append(generation)
         self._made = 0
 
@@ -135,13 +135,13 @@ class Online(Observer):
     def _write_answers(self) -> None:
         if not self._generations:
             return
-        answers = Generation.joined(self._generations)
-        answers.write(self._recorder, self.update, self._steps)
+        answers = Sampling(self._generations)
+        answers.write(self._recorder, self.update, self._steps, self._texts)
         for number, passes in enumerate(self._steps):
             if passes:
                 self._write_step(answers, number, passes)
 
-    def _write_step(self, answers: Generation, number: int, passes: list[dict[str, Any]]) -> None:
+    def _write_step(self, answers: Sampling, number: int, passes: list[dict[str, Any]]) -> None:
         accelerator = self._trainer.accelerator
         rows = np.concatenate([one["rows"] for one in passes])
         # The scaler of fp16 multiplies the gradients by a number that changes.

@@ -5,34 +5,20 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from rlplay.record.recorder import Recorder
+from rlplay.record.trl.answer import Seen, arguments, cut, numpy
 from rlplay.record.trl.guard import Call
 from rlplay.record.trl.texts import Texts
 from rlplay.trace.records import Array
 
 _PIECE = re.compile(r"\s*\S+|\s+")
 _ROLES = ("chosen", "rejected")
-
-
-@dataclass(frozen=True)
-class Seen:
-    """An answer, its prompt, and what is known of both. Where ids are known, texts are decoded when it is written."""
-
-    group: Any  # equal for the answers to one prompt
-    prompt: str = ""
-    words: Sequence[str] = ()  # stand for tokens where there are no ids
-    ids: Array | None = None
-    prompt_ids: Array | None = None
-    mask: Array | None = None  # of the tokens in the loss
-    role: str = ""
-    rewards: dict[str, float] = field(default_factory=dict)
-    cut: bool | None = None  # whether it ran into the length limit; None: it was not sampled, or nothing says so
 
 
 def in_loss(inputs: Any, ends: Container[int]) -> list[Seen]:
@@ -57,10 +43,10 @@ def in_loss(inputs: Any, ends: Container[int]) -> list[Seen]:
 
 def _sampled(inputs: Mapping[str, Any], ends: Container[int]) -> Iterator[Seen]:
     names = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask")
-    arrays = [_numpy(inputs.get(name, np.ones_like(_numpy(inputs[name.replace("mask", "ids")])))) for name in names]
+    arrays = [numpy(inputs.get(name, np.ones_like(numpy(inputs[name.replace("mask", "ids")])))) for name in names]
     for asked, inside, ids, mask in zip(*arrays, strict=True):
         prompt, length = asked[inside.astype(bool)], int(np.flatnonzero(mask)[-1]) + 1 if mask.any() else 0
-        yield replace(_seen(prompt, ids[:length], None), cut=_cut(ids[:length], ends))
+        yield replace(_seen(prompt, ids[:length], None), cut=cut(ids[:length], ends))
 
 
 def _covered(inputs: Mapping[str, Any], prefix: str = "", role: str = "") -> Iterator[Seen]:
@@ -68,8 +54,8 @@ def _covered(inputs: Mapping[str, Any], prefix: str = "", role: str = "") -> Ite
     rows = inputs.get(f"{prefix}input_ids")
     if not isinstance(rows, Tensor) or rows.ndim != 2:
         return
-    ids, covered = _numpy(rows), _in_loss(inputs, prefix, rows)
-    real = _numpy(inputs.get(f"{prefix}attention_mask", np.ones_like(ids)))
+    ids, covered = numpy(rows), _in_loss(inputs, prefix, rows)
+    real = numpy(inputs.get(f"{prefix}attention_mask", np.ones_like(ids)))
     for number, (row, inside, whole) in enumerate(zip(ids, covered, real, strict=True)):
         places = np.flatnonzero(inside & (whole != 0)) if whole.shape == row.shape else np.flatnonzero(inside)
         if len(places):
@@ -83,9 +69,9 @@ def _in_loss(inputs: Mapping[str, Any], prefix: str, rows: Tensor) -> Array:
     """Which tokens the loss covers, bool [N, L]; none if nothing says so."""
     labels, mask, keep = (inputs.get(f"{prefix}{name}") for name in ("labels", "completion_mask", "logits_to_keep"))
     if isinstance(labels, Tensor) and labels.shape == rows.shape:
-        return np.asarray(_numpy(labels) != -100)
+        return np.asarray(numpy(labels) != -100)
     if isinstance(mask, Tensor) and mask.shape == rows.shape:
-        return np.asarray(_numpy(mask) != 0)
+        return np.asarray(numpy(mask) != 0)
     begin = rows.shape[1] - keep if isinstance(keep, int) else rows.shape[1]
     return np.broadcast_to(np.arange(rows.shape[1]) >= begin, rows.shape)
 
@@ -93,11 +79,6 @@ def _in_loss(inputs: Mapping[str, Any], prefix: str, rows: Tensor) -> Array:
 def _seen(prompt: Array, ids: Array, mask: Array | None, role: str = "", group: int | None = None) -> Seen:
     key = tuple(prompt.tolist()) if group is None else group
     return Seen(key, ids=ids, prompt_ids=prompt, mask=mask, role=role)
-
-
-def _cut(ids: Array, ends: Container[int]) -> bool:
-    """Whether a sampled answer stops without one of the tokens that end it."""
-    return not len(ids) or int(ids[-1]) not in ends
 
 
 def rewarded(method: Any, call: Call, found: Any, trainer: Any, texts: Texts) -> list[Seen]:
@@ -109,7 +90,7 @@ def rewarded(method: Any, call: Call, found: Any, trainer: Any, texts: Texts) ->
     given = inspect.signature(method).bind(*values, **options).arguments
     prompts, completions = given["prompts"], given["completions"]
     ids = given.get("completion_ids_list") or [None] * len(completions)
-    scores = _numpy(found)
+    scores = numpy(found)
     first = trainer.accelerator.process_index * len(completions) if len(scores) > len(completions) else 0
     names = [_name(each) for each in getattr(trainer, "reward_funcs", None) or []]
     seen = []
@@ -119,8 +100,8 @@ def rewarded(method: Any, call: Call, found: Any, trainer: Any, texts: Texts) ->
         kept = None if tokens is None else _unpadded(np.array(tokens, dtype=np.int64), texts.pad)
         words = _PIECE.findall(_text(said)) or [""] if kept is None else ()
         rewards = dict(zip(titles, map(float, score), strict=False))
-        cut = None if kept is None else _cut(kept, texts.ends)
-        seen.append(Seen(repr(prompt), _text(prompt), words, kept, rewards=rewards, cut=cut))
+        short = None if kept is None else cut(kept, texts.ends)
+        seen.append(Seen(repr(prompt), _text(prompt), words, kept, rewards=rewards, cut=short))
     return seen
 
 
@@ -130,31 +111,7 @@ def write(recorder: Recorder, update: int, seen: Sequence[Seen], weights: Mappin
         return
     place = {key: number for number, key in enumerate(dict.fromkeys(each.group for each in seen))}
     seen = [seen[row] for row in recorder.chosen(np.array([place[each.group] for each in seen]))]
-    keys = list(dict.fromkeys(each.group for each in seen))
-    place = {key: number for number, key in enumerate(keys)}
-    firsts = [next(each for each in seen if each.group == key) for key in keys]
-    with_ids = all(each.ids is not None for each in seen)
-    pieces = [each.words or [""] if each.ids is None else texts.of(each.ids) for each in seen]
-    asked = [each.prompt_ids for each in firsts]
-    known = not any(ids is None for ids in asked)
-    names = dict.fromkeys(name for each in seen for name in each.rewards)
-    masks = [np.ones(len(p), np.uint8) if e.mask is None else e.mask for e, p in zip(seen, pieces, strict=True)]
-    recorder.rollouts(
-        update,
-        prompts=[each.prompt if each.prompt_ids is None else texts.whole(each.prompt_ids) for each in firsts],
-        group=[place[each.group] for each in seen],
-        prompt_ids=np.concatenate([ids for ids in asked if ids is not None]) if known else None,
-        prompt_lengths=[len(ids) for ids in asked if ids is not None] if known else None,
-        prompt_texts=[text for ids in asked if ids is not None for text in texts.of(ids)] if known else None,
-        lengths=[len(each) for each in pieces],
-        token_ids=np.concatenate([each.ids for each in seen if each.ids is not None]) if with_ids else None,
-        texts=[text for each in pieces for text in each],
-        mask=np.concatenate(masks),
-        truncated=None if any(each.cut is None for each in seen) else [bool(each.cut) for each in seen],
-        rewards={name: [each.rewards.get(name, np.nan) for each in seen] for name in names},
-        reward_weights={name: weights.get(name, 1.0) for name in names},
-        roles=[each.role for each in seen] if any(each.role for each in seen) else None,
-    )
+    recorder.rollouts(update, **arguments(seen, weights, texts))
 
 
 def mean_reward(seen: Sequence[Seen], weights: Mapping[str, float]) -> float | None:
@@ -186,10 +143,3 @@ def _text(said: Any) -> str:
     if isinstance(said, str):
         return said
     return "\n".join(str(turn.get("content", "")) for turn in said if isinstance(turn, dict))
-
-
-def _numpy(values: Any) -> Array:
-    if not isinstance(values, Tensor):
-        return np.asarray(values)
-    values = values.detach().cpu()
-    return np.asarray(values.float() if values.is_floating_point() else values)
