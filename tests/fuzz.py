@@ -30,7 +30,7 @@ from unittest import mock
 
 import msgspec
 
-from rlplay.algorithms.settings import settled
+from rlplay.algorithms.settings import decoded
 from rlplay.cli import main as cli
 from rlplay.export.rows import rows
 from rlplay.scenario.loader import ScenarioError, load, source
@@ -253,7 +253,7 @@ def _shown(run: RunReader, number: int) -> None:
     update.pull(), update.new_logprobs(), update.latest_step("importance_ratio")
     if update.sampled is not None:
         list(rows(update))
-    settled(run.settings(number))
+    decoded(run.settings(number))
 
 
 def _fine(read: Callable[[], Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings, check
 from rlplay.algorithms.surrogates import OWN_SURROGATE, SURROGATES
 from rlplay.algorithms.value_losses import VALUE_LOSSES
+from rlplay.trace.kinds import SomeSettings
 
 
 def apply(settings: Settings, name: str, value: Any) -> Settings:
@@ -33,7 +34,7 @@ def apply(settings: Settings, name: str, value: Any) -> Settings:
     return msgspec.structs.replace(settings, algorithm=value, **axes)
 
 
-def resolve(chosen: dict[str, Any]) -> Settings:
+def resolve(chosen: SomeSettings) -> Settings:
     """The settings of a scenario's mapping: the defaults, then the algorithm's axes, then the `chosen` values.
 
     Raises ValueError, one line, if a name, value or combination is not allowed.
@@ -41,7 +42,7 @@ def resolve(chosen: dict[str, Any]) -> Settings:
     return apply_all(Settings(), {"algorithm": "grpo", **chosen})
 
 
-def apply_all(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+def apply_all(settings: Settings, changes: SomeSettings) -> Settings:
     """`settings` with all `changes` at once, those that change other settings first; only the result has to fit.
 
     Raises ValueError, one line, if a name, value or combination is not allowed.
@@ -51,7 +52,7 @@ def apply_all(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     return validated(settings)
 
 
-def in_order(settings: Settings, changes: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def in_order(settings: Settings, changes: SomeSettings) -> list[tuple[str, Any]]:
     """`changes` one by one, in an order in which every step is allowed, with a detour if necessary.
 
     Raises ValueError, one line, if a name, value or combination is not allowed.
@@ -73,7 +74,7 @@ def in_order(settings: Settings, changes: Mapping[str, Any]) -> list[tuple[str, 
     return steps
 
 
-def _leaders_first(changes: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _leaders_first(changes: SomeSettings) -> list[tuple[str, Any]]:
     """The algorithm, then the surrogate, then the rest: a setting that changes others must not undo their changes."""
     return sorted(changes.items(), key=lambda change: (change[0] != "algorithm", change[0] != "surrogate"))
 

@@ -6,9 +6,9 @@ Every preset sets every axis, so that a change of algorithm keeps nothing of the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from rlplay.algorithms.preference_catalogue import PREFERENCE_ALGORITHMS
+from rlplay.trace.kinds import SomeSettings
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Preset:
     paper: str
     after: str | None
     changes: str
-    axes: dict[str, Any]
+    axes: SomeSettings
     differs: str = ""
 
     @property
@@ -32,7 +32,7 @@ class Preset:
         return f"{self.changes} {self.differs}".rstrip()
 
 
-_NEUTRAL: dict[str, Any] = {
+_NEUTRAL: SomeSettings = {
     "dynamic_sampling": False,
     "reward_stream": "outcome",
     "multi_objective_aggregation": "sum_then_normalize",

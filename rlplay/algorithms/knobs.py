@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from rlplay.algorithms.aggregation import AGGREGATIONS
 from rlplay.algorithms.baselines import BASELINES
@@ -31,10 +30,7 @@ class Knob:
     step: float = 1.0
     log: bool = False
     needs: tuple[str, tuple[str, ...]] | None = None
-
-    def applies(self, settings: Mapping[str, Any]) -> bool:
-        """Whether the setting has any effect under these settings: `needs` names another setting and its values."""
-        return self.needs is None or settings.get(self.needs[0]) in self.needs[1]
+    """Another setting and its values under which this one has any effect; None: always."""
 
 
 _COMPARING = ("sigmoid", "hinge", "ipo", "robust", "kto", "simpo", "cpo", "orpo")

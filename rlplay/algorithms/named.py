@@ -9,7 +9,6 @@ settings: {surrogate: soft.py:soft_clip}
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,7 @@ from rlplay.algorithms.own import SUFFIXES, absolute_files, functions_in
 from rlplay.algorithms.settings import Settings
 from rlplay.plain_yaml import plain_yaml, read_text
 from rlplay.spelling import did_you_mean, similar
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.plugins import additions, refuse
 from rlplay.trace.text import brief_path, quote
 from rlplay.trusted import follow, place
@@ -28,7 +28,7 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True):
     """The content of an algorithm's file: the settings in which it differs from the algorithm `after`."""
 
     title: str
-    settings: dict[str, Any]
+    settings: SomeSettings
     after: str = "grpo"
     changes: str = ""
     paper: str = "your own"

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rlplay.algorithms.own_trial import check_imports, place_of, try_out
 from rlplay.algorithms.scales import Scale
 from rlplay.algorithms.surrogates import Surrogate
+from rlplay.trace.kinds import SomeSettings
 from rlplay.user_code import OwnError, UserFunction, contained
 
 OWN = ("surrogate", "scale_rewards")
@@ -38,11 +39,11 @@ def is_own(name: str) -> bool:
     return ".py:" in name
 
 
-def absolute_files(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """`settings` with absolute paths for the files in them; relative paths count from `folder`."""
+def absolute_files(named: SomeSettings, folder: Path) -> SomeSettings:
+    """The `named` settings with absolute paths for the files in them; relative paths count from `folder`."""
     return {
         name: str(folder.absolute() / Path(value).expanduser()) if names_file(name, value) else value
-        for name, value in settings.items()
+        for name, value in named.items()
     }
 
 
@@ -53,9 +54,9 @@ def names_file(setting: str, value: Any) -> bool:
     return value.endswith(SUFFIXES) if setting == "algorithm" else is_own(value)
 
 
-def functions_in(settings: Mapping[str, Any]) -> list[str]:
+def functions_in(named: SomeSettings) -> list[str]:
     """The user's functions that settings name themselves, each `FILE.py:FUNCTION`; not those in an algorithm's file."""
-    return [value for name, value in settings.items() if name in OWN and names_file(name, value)]
+    return [value for name, value in named.items() if name in OWN and names_file(name, value)]
 
 
 def allow_all(settings: Any) -> None:
@@ -81,10 +82,10 @@ def allow(setting: str, name: str, settings: Any) -> None:
     try_out(used.path, setting, _guarded(used, used.current()), settings)
 
 
-def allow_running(settings: Mapping[str, Any]) -> None:
+def allow_running(held: SomeSettings) -> None:
     """Allow the functions that a live run's engine already trains with, even if their files are broken now."""
     for name in OWN:
-        value = settings.get(name)
+        value = held.get(name)
         if isinstance(value, str) and is_own(value) and value not in _named:
             file, _, function = value.rpartition(":")
             _named[value] = UserFunction(Path(file), function)

@@ -24,6 +24,7 @@ from rlplay.algorithms.surrogates import OWN_SURROGATE, SURROGATES, Surrogate
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.spelling import nearest
+from rlplay.trace.kinds import REWARDED, Kind, SomeSettings
 from rlplay.trace.numbers import compact, short_exponent
 from rlplay.trace.text import quote
 
@@ -166,9 +167,25 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (self.beta > 0 and self.kl_placement in ("loss", "reward")) or names_file("surrogate", self.surrogate)
 
     @property
+    def kind(self) -> Kind:
+        """What an update learns from."""
+        if self.loss_type == "policy_gradient":
+            return "learned rewards" if self.reward_weights.get(REWARD_MODEL) else "rewards"
+        if self.loss_type in VALUE_LOSSES:
+            return "action values"
+        if self.loss_type == "sft":
+            return "imitation"
+        return "reward model" if self.loss_type == "reward" else "pairs"
+
+    @property
     def rewarded(self) -> bool:
         """Whether it learns from rewards; else from answers that are given or compared."""
-        return self.loss_type == "policy_gradient" or self.loss_type in VALUE_LOSSES
+        return self.kind in REWARDED
+
+    @property
+    def axes_known(self) -> bool:
+        """Whether the axes are on record; else they have their defaults here, and another trainer made the run."""
+        return self.algorithm != ""
 
 
 def row(settings: Settings, name: str) -> Any:
@@ -300,11 +317,29 @@ def written(value: Any) -> str:
     return str(value)
 
 
-def settled(settings: Mapping[str, Any]) -> Settings:
-    """Recorded settings as `Settings`, without those that this version does not know."""
-    known = {name: settings[name] for name in Settings.__struct_fields__ if name in settings}
-    return msgspec.convert({name: value for name, value in known.items() if _known_word(name, value)}, Settings)
+_WORDS = {name: words for name in _NAMES if (words := choices(name))}
 
 
-def _known_word(name: str, value: Any) -> bool:
-    return not choices(name) or value in choices(name) or names_file(name, value)
+def decoded(recorded: Mapping[str, Any]) -> Settings:
+    """Settings as records and messages hold them; what they lack has its default, an algorithm is then "".
+
+    What this version does not know, a setting or one of its words, is left out. A few microseconds, so that nobody has
+    to keep the result. Raises msgspec.ValidationError, a ValueError of one line, if a value has another type.
+    """
+    known: SomeSettings = {"algorithm": "", **recorded}
+    for name in known.keys() - _TYPES.keys():
+        del known[name]
+    for name, words in _WORDS.items():
+        if name in known and known[name] not in words and not names_file(name, known[name]):
+            del known[name]
+    return msgspec.convert(known, Settings)
+
+
+def fitting(said: SomeSettings) -> SomeSettings:
+    """Those of the settings that another program has `said` that have the types of rlplay's."""
+    found: SomeSettings = {}
+    for name, value in said.items():
+        with contextlib.suppress(msgspec.ValidationError):
+            decoded({name: value})
+            found[name] = value
+    return found

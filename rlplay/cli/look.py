@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from rlplay.cli.table import table
 from rlplay.cli.trusting import TRUST, ask_trust
 from rlplay.cli.types import ALGORITHM, RUN, SCENARIO, WholeNumber
 from rlplay.trace.text import visible, visible_lines
+
+if TYPE_CHECKING:
+    from rlplay.trace.kinds import SomeSettings
 
 FORMATS = ("npz", "jsonl", "parquet", "tensorboard", "trl", "model")
 """The formats of an export."""
@@ -66,17 +69,17 @@ def show(scenario: str) -> None:
     _echo(f"\nPlay it: rlplay {scenario}      Check it: rlplay run {scenario}")
 
 
-def _algorithm(settings: dict[str, Any]) -> str:
+def _algorithm(chosen: SomeSettings) -> str:
     from rlplay.algorithms.named import preset
 
-    named = preset(settings.get("algorithm", "grpo"))
+    named = preset(chosen.get("algorithm", "grpo"))
     return f"{named.title} ({named.paper})" if named.paper else named.title
 
 
-def _settings(settings: dict[str, Any]) -> None:
+def _settings(chosen: SomeSettings) -> None:
     from rlplay.algorithms.settings import written
 
-    for name, value in settings.items():
+    for name, value in chosen.items():
         if name != "algorithm":
             _echo(f"           {name} = {written(value)}")
 

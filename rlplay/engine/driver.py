@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -49,6 +48,7 @@ from rlplay.engine.what_if import what_if
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
 from rlplay.tasks.own import check_reward_weights, check_sources
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.pairs import identical_answers
 from rlplay.trace.parts import EVALUATE, OTHER, PARTS
 from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyProbed, AnyQuestion, Imagined, Judge, Judged, Recall, WhatIf
@@ -152,7 +152,7 @@ class Driver:
                     break
         return 0
 
-    def set(self, changes: Mapping[str, Any]) -> None:
+    def set(self, changes: SomeSettings) -> None:
         """Change settings from the next phase on; what an update learns from, from the next update on.
 
         Q-learning and SARSA compute their steps as they give credit, so a change after it waits, too. Each change is
@@ -201,7 +201,7 @@ class Driver:
             raise ValueError(f"pair {pair} isn't awaiting a label")
         return judge(self._state, pair)
 
-    def what_if(self, changes: Mapping[str, Any]) -> Imagined:
+    def what_if(self, changes: SomeSettings) -> Imagined:
         """What changed settings would make of the completions at hand; nothing changes.
 
         Raises ValueError, one line, if they do not fit together or need what was not sampled or computed.

@@ -9,7 +9,7 @@ import os
 import shlex
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +26,7 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Ask, Change, Exercise, Prefer, Rewind, Say, Step, Train, Watch, You
 from rlplay.scenario.world import step_word
 from rlplay.trace.history import History
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.update import Update
 
@@ -39,7 +40,7 @@ class Engine(Protocol):
 
     def load(self, progress: Callable[[str, float], None]) -> None: ...
     def advance(self, until: Any, count: int, interrupted: Callable[[], bool]) -> int: ...
-    def set(self, changes: Mapping[str, Any]) -> None: ...
+    def set(self, changes: SomeSettings) -> None: ...
     def rewind(self, update: int) -> None: ...
     def asks(self) -> list[int]: ...
     def prefer(self, pair: int, choice: Choice) -> None: ...

@@ -6,8 +6,7 @@ The log-probabilities are those of each completion's last optimizer step; before
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -25,6 +24,7 @@ from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.policy_gradient import kl_gradient, seen_of, share_of
 from rlplay.engine.score import weighted, weights_of
 from rlplay.engine.state import State
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Stepped
 
@@ -32,7 +32,7 @@ _FIXED = ("sampling", "update")
 """Groups of settings that decide what is sampled and how often it is used: the batch at hand has both behind it."""
 
 
-def what_if(state: State, settings: Settings, changes: Mapping[str, Any], seed: int) -> Imagined:
+def what_if(state: State, settings: Settings, changes: SomeSettings, seed: int) -> Imagined:
     """Credit and loss of the batch at hand as they were, and as `changes` to the latest `settings` would make them.
 
     Raises ValueError, one line, if the changes do not fit together or need samples or a pass that nobody has made.
@@ -59,7 +59,7 @@ def what_if(state: State, settings: Settings, changes: Mapping[str, Any], seed: 
     other = dataclasses.replace(other, advantages=given.advantages, returns=given.returns, values=critic)
     after = _steps(other, passes, new, asked.kl_coef, seed)
     return Imagined(
-        changes=dict(changes),
+        changes=changes,
         update=batch.update,
         settings=msgspec.structs.asdict(new),
         held=[name for name in held if getattr(wanted, name) != getattr(settings, name)],

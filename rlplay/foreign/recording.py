@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.settings import Settings, decoded
 from rlplay.foreign.assemble import Batch, finished
 from rlplay.foreign.source import ForeignRunError, beginning, known_settings
 from rlplay.record.format import (
@@ -25,6 +23,7 @@ from rlplay.record.format import (
     parts,
     read,
 )
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Notice, Started
 
 BEHIND = 8
@@ -44,7 +43,7 @@ class Recording:
         self._settings = Settings()
         self._read: dict[str, int] = {}  # offset in each part up to which frames were taken
         self._passed: dict[str, int] = {}  # offset in each part up to which frames became records
-        self._changed: dict[str, Any] = {}  # settings that changed since the beginning
+        self._changed: SomeSettings = {}  # settings that changed since the beginning
         self._whole: dict[str, Any] = {"offsets": {}, "changed": {}}  # the last two at the end of the last whole update
         self._waiting: dict[int, list[tuple[int, Frame]]] = {}  # by rank: frames that others have not reached yet
         self._batch: Batch | None = None
@@ -70,7 +69,7 @@ class Recording:
         self._waiting, self._batch = {}, None
         self._read, self._passed = dict(offsets), dict(offsets)
         self._whole = {"offsets": offsets, "changed": dict(self._changed)}
-        self._settings = msgspec.convert(known_settings(begun.settings | self._changed), Settings)
+        self._settings = decoded(known_settings(begun.settings | self._changed))
 
     def fresh(self) -> list[AnyRecord]:
         """New records: a batch once all processes have sampled, a step once all have made it."""
@@ -100,7 +99,7 @@ class Recording:
                         raise RecordingError(f"{path} is damaged: it is of {frame.ranks} processes; copy it again")
                     if isinstance(frame, Begun):
                         self._begun = frame
-                        self._settings = msgspec.convert(known_settings(frame.settings), Settings)
+                        self._settings = decoded(known_settings(frame.settings))
                         return frame
             except RecordingError as error:
                 raise ForeignRunError(str(error)) from None
@@ -171,7 +170,7 @@ class Recording:
             case Setting():
                 value, previous = first.value, first.previous
                 self._changed[first.name] = value
-                self._settings = msgspec.convert(known_settings(begun.settings | self._changed), Settings)
+                self._settings = decoded(known_settings(begun.settings | self._changed))
                 return [Changed(update=first.update, phase="sample", name=first.name, value=value, previous=previous)]
             case Remark():
                 return [Notice(update=first.update, level="info", text=first.text)]

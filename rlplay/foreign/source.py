@@ -13,6 +13,7 @@ from rlplay.algorithms.catalogue import AXES, PRESETS
 from rlplay.algorithms.own import names_file
 from rlplay.algorithms.settings import check
 from rlplay.scenario.schema import Scenario
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import AnyRecord, Started
 
 
@@ -43,7 +44,7 @@ def beginning(
     source: str,
     *,
     title: str = "",
-    settings: Mapping[str, Any] | None = None,
+    settings: SomeSettings | None = None,
     run_id: str = "",
     seed: int = 0,
     model: str = "",
@@ -61,7 +62,7 @@ def beginning(
     )  # fmt: skip
 
 
-def known_settings(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def known_settings(wanted: SomeSettings) -> SomeSettings:
     """The settings of `wanted` that rlplay knows and that fit together, with the axes of the algorithm.
 
     The algorithm is "" unless it is one of rlplay's by name. Settings that are not in the result are not on record.

@@ -17,6 +17,7 @@ from rlplay.scenario.named_files import ScenarioError, from_folder, typed_mappin
 from rlplay.scenario.other_prompts import other_prompts
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_settings
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.text import quote
 
 OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
@@ -105,8 +106,8 @@ def _settings(scenario: Scenario, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changed(
-    settings: dict[str, Any], algorithm: str | None, other_model: bool, own_reward: bool, sets: dict[str, str]
-) -> dict[str, Any]:
+    settings: SomeSettings, algorithm: str | None, other_model: bool, own_reward: bool, sets: SomeSettings
+) -> SomeSettings:
     """The settings of a scenario or a stage with the changes of the command line."""
     kept = dict(settings)
     weights = kept.pop("reward_weights", None) if own_reward else None

@@ -23,6 +23,7 @@ from rlplay.scenario.script_settings import script_settings, stage_problems
 from rlplay.scenario.world import check_claims, with_world_defaults
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.text import brief_path, quote
 from rlplay.user_code import names_function
 from rlplay.worlds.world import WorldError, read_world
@@ -117,7 +118,7 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
         yield 1, "a scenario needs either a task, a world or a dataset"
 
 
-def bad_settings(settings: dict[str, Any]) -> str | None:
+def bad_settings(settings: SomeSettings) -> str | None:
     """Why a run cannot have these settings, in one line; None if it can."""
     if unknown_names := [str(name) for name in settings if name not in KNOBS]:
         return unknown(unknown_names[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ import msgspec
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own import OWN, names_file
-from rlplay.algorithms.settings import Settings, settled, written
+from rlplay.algorithms.settings import Settings, decoded, written
 from rlplay.plain_yaml import plain_yaml
 from rlplay.scenario.changes import with_changes
 from rlplay.scenario.loader import ScenarioError, load
@@ -23,6 +23,7 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script_settings import settings_at
 from rlplay.scenario.share import Shared
 from rlplay.scenario.stage_settings import stage_settings
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Started
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.runfile_format import RunFileError
@@ -66,13 +67,13 @@ def check_understood(run: RunReader) -> None:
 
     A record that cannot be read is no matter of this check: the rest of the run can be looked at.
     """
-    settings: list[Mapping[str, Any]] = [run.started.settings]
+    settings: list[SomeSettings] = [run.started.settings]
     with suppress(RunFileError):
         settings = list(run.timeline().ever())
     try:
         scenario_of(run.started)
         for each in settings:
-            settled(each)
+            decoded(each)
     except (ValueError, TypeError, RecursionError) as error:  # msgspec's and YAML's are ValueErrors, too
         what = f"its scenario or a setting is damaged ({quote(' '.join(str(error).split()))})"
         raise RunFileError(f"{run.path}: {what}; restore it from a copy") from None

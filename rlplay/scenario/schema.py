@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from rlplay.trace.kinds import SomeSettings
+
 
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One part of a pipeline: a number of updates under the scenario's settings, overridden by the stage's own.
@@ -16,7 +18,7 @@ class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     updates: int
-    settings: dict[str, Any] = {}
+    settings: SomeSettings = {}
     dataset: str | None = None
     dataset_config: str | None = None
     dataset_train_split: str | None = None
@@ -53,7 +55,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     environment_factory: str | None = None  # a class whose methods the model may call, as TRL has it
     reward: list[str] = []  # FILE.py:FUNCTION or MODULE:FUNCTION each
     prompts: list[str] | None = None  # every update trains on these alone, in this order
-    settings: dict[str, Any] = {}
+    settings: SomeSettings = {}
     stages: list[Stage] = []  # `max_updates` is then the sum of theirs
     seed: int = 0
     max_updates: int = 50

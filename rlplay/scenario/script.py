@@ -43,6 +43,7 @@ from rlplay.glossary import term_called
 from rlplay.scenario.claim import Bounds, Expect, parse_expect
 from rlplay.spelling import did_you_mean
 from rlplay.trace.find import parse as parse_find
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe, pair_of
 from rlplay.trace.records import Choice
@@ -80,7 +81,7 @@ class Train(msgspec.Struct, frozen=True):
 class Change(msgspec.Struct, frozen=True):
     """Change settings of the run."""
 
-    settings: dict[str, Any]
+    settings: SomeSettings
 
 
 class Prefer(msgspec.Struct, frozen=True):

@@ -25,6 +25,7 @@ from rlplay.scenario.loader import load
 from rlplay.scenario.names import bundled
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script_settings import settings_at
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.text import quote
 
 FORMAT = 1
@@ -42,7 +43,7 @@ class Moment(NamedTuple):
     """A moment of a lesson: after `step` of its steps, with the settings `changed` there."""
 
     step: int
-    changed: dict[str, Any]
+    changed: SomeSettings
 
 
 START = Moment(0, {})
@@ -55,9 +56,9 @@ class Shared(msgspec.Struct, frozen=True, array_like=True):
     seed: int | None = None
     updates: int | None = None
     algorithm: str | None = None
-    settings: dict[str, Any] = {}
+    settings: SomeSettings = {}
     step: int = 0  # steps of the lesson played
-    changed: dict[str, Any] = {}  # settings to change there
+    changed: SomeSettings = {}  # settings to change there
 
     @property
     def moment(self) -> Moment:

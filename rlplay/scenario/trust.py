@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import functions_in, names_file
 from rlplay.scenario.schema import Scenario
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.settings import Timeline
 from rlplay.trusted import place
 from rlplay.user_code import OwnError, names_function
@@ -33,7 +34,7 @@ def code_of_run(scenario: Scenario, timeline: Timeline) -> list[str]:
     return list(dict.fromkeys([*code_of(scenario), *later]))
 
 
-def _changes(steps: Any) -> Iterator[dict[str, Any]]:
+def _changes(steps: Any) -> Iterator[SomeSettings]:
     """The settings that the steps of a script change, those that it asks the learner for included."""
     for value in steps.values() if isinstance(steps, dict) else steps if isinstance(steps, list) else ():
         yield from _changes(value)
@@ -41,11 +42,11 @@ def _changes(steps: Any) -> Iterator[dict[str, Any]]:
         yield steps["set"]
 
 
-def code_in(settings: Mapping[str, Any]) -> list[str]:
-    """The functions that settings name, in the file of an algorithm, too."""
-    named = functions_in(settings)
-    algorithm = settings.get("algorithm")
+def code_in(named: SomeSettings) -> list[str]:
+    """The functions that the `named` settings name, in the file of an algorithm, too."""
+    found = functions_in(named)
+    algorithm = named.get("algorithm")
     if names_file("algorithm", algorithm):
         with suppress(OwnError):  # a file that is gone or holds no algorithm runs nothing
-            named += code_in(preset(str(algorithm)).axes)
-    return named
+            found += code_in(preset(str(algorithm)).axes)
+    return found

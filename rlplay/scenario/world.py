@@ -9,6 +9,7 @@ from rlplay.scenario.claim import Expect, SquareValue
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Exercise, Step
 from rlplay.spelling import did_you_mean
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.text import quote
 from rlplay.worlds.world import World, WorldError, read_world
 
@@ -32,7 +33,7 @@ def with_world_defaults(content: dict[str, Any]) -> dict[str, Any]:
     if content.get("world") is None:
         return content
     world = read_world(content["world"])
-    settings: dict[str, Any] = {"max_completion_length": world.tokens}
+    settings: SomeSettings = {"max_completion_length": world.tokens}
     if not world.arms:
         settings["reward_stream"] = "process"
     return {"model": POLICIES[0], **content, "settings": settings | (content.get("settings") or {})}

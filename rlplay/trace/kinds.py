@@ -1,10 +1,12 @@
-"""The kinds of updates: by what they learn from, such as rewards, pairs of answers, or answers to imitate."""
+"""Settings as far as records need to know of them: by name, and the kind of update that they make."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
+SomeSettings = dict[str, Any]
+"""Some settings by name: those that a change, an algorithm, a scenario or another trainer names."""
 Kind = Literal["rewards", "learned rewards", "action values", "pairs", "imitation", "reward model"]
 """In order: rewards by rule, rewards by a reward model, Q-learning or SARSA, a preference loss, fine-tuning, training a
 reward model.

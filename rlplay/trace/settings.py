@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Changed, SettingsChange
 from rlplay.trace.update import PHASES, Phase
 
@@ -49,7 +50,7 @@ class Timeline:
         """The settings with every change, those that wait for their phase included."""
         return self._with(self.changes)
 
-    def ever(self) -> Iterator[Mapping[str, Any]]:
+    def ever(self) -> Iterator[SomeSettings]:
         """The settings at the start, then those that each change has set."""
         yield self.begun
         for change in self.changes:

@@ -10,7 +10,7 @@ import pytest
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
-from rlplay.algorithms.settings import check, settled
+from rlplay.algorithms.settings import check, decoded
 from rlplay.cli import main as cli
 from rlplay.scenario.changes import with_changes
 from rlplay.scenario.loader import load
@@ -77,7 +77,7 @@ def checked(folder: Path) -> None:
 
 
 def formula_of_a_recording(folder: Path) -> None:
-    assert "which a recording does not run" in terms(settled({"surrogate": f"{folder / 'evil.py'}:f"}))["S"]
+    assert "which a recording does not run" in terms(decoded({"surrogate": f"{folder / 'evil.py'}:f"}))["S"]
 
 
 def code(folder: Path) -> None:

@@ -7,7 +7,6 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from rlplay.algorithms.apply import apply_all, resolve
@@ -171,7 +170,9 @@ def test_no_setting_is_passed_over_in_silence(base: Given) -> None:
     more = () if rewarded else ("num_prompts", "max_completion_length", *(["beta"] if before.beta else []))
     silent = []
     for name, knob in KNOBS.items():
-        acts = (knob.group in groups or name in more) and knob.applies(msgspec.to_builtins(before))
+        acts = (knob.group in groups or name in more) and (
+            knob.needs is None or getattr(before, knob.needs[0]) in knob.needs[1]
+        )
         if not acts or name in INERT or (name == "use_bias_correction_kl" and before.kl_placement != "loss"):
             continue
         for value in others(name, getattr(before, name)):

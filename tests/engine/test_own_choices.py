@@ -18,8 +18,7 @@ from rlplay.algorithms import own
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.own import allow, allow_all
-from rlplay.algorithms.settings import Settings, row
-from rlplay.algorithms.settings import settled as settings_of
+from rlplay.algorithms.settings import Settings, decoded, row
 from rlplay.engine.driver import Driver
 from rlplay.engine.objective import Inputs
 from rlplay.engine.objective import objective as loss_of
@@ -243,7 +242,7 @@ def test_a_condition_on_arrays_is_refused_with_the_way_to_write_it(file: Callabl
 
 def test_a_recording_that_names_a_file_does_not_run_it(tmp_path: Path, file: Callable[[str], str]) -> None:
     name = file("raise SystemExit('run')") + "f"
-    s = settings_of({"surrogate": name})
+    s = decoded({"surrogate": name})
     assert row(s, "surrogate").compute is None
     assert name in terms(s)["S"]
     assert own.is_own(s.surrogate)

@@ -19,7 +19,7 @@ import pytest
 
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.named import _Row, preset
-from rlplay.algorithms.settings import Settings, row, settled
+from rlplay.algorithms.settings import Settings, decoded, row
 from rlplay.engine.driver import Driver
 from rlplay.engine.main import Session as EngineSession
 from rlplay.engine.state import Halt
@@ -83,7 +83,7 @@ def variants(thing: Any, words: list[str], spare: tuple[str, ...] = ()) -> Itera
 def looked_at(settings: dict[str, Any]) -> None:
     """What the screen does with the settings of a run: their formulas, and the functions in them."""
     with suppress(*REFUSED):
-        known = settled(settings)
+        known = decoded(settings)
         terms(known)
         for name in OWN[:2]:
             row(known, name)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rlplay.algorithms.equations import other_loss_terms
-from rlplay.algorithms.settings import Settings, settled
+from rlplay.algorithms.settings import Settings, decoded
 from rlplay.trace.numbers import NOISE, number
 from rlplay.trace.records import Array, CorrectionRule
 from rlplay.trace.update import Phase
@@ -85,7 +85,7 @@ class PairScores:
 
 def bounds(settings: Mapping[str, Any]) -> tuple[float, float]:
     """The band [1 − ε, 1 + ε_high] of the ratio."""
-    low, high = settled(settings).clip_range
+    low, high = decoded(settings).clip_range
     return 1 - low, 1 + high
 
 

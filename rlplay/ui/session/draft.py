@@ -13,7 +13,7 @@ from rlplay.algorithms.choice import argument_names
 from rlplay.algorithms.knobs import KNOBS, Knob
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import allow_all, functions_in, is_own
-from rlplay.algorithms.settings import LossType, Settings, choices, row, settled
+from rlplay.algorithms.settings import LossType, Settings, choices, decoded, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.link.messages import Abilities
 from rlplay.trusted import follow, place
@@ -31,7 +31,7 @@ class Draft:
         run, which may not say how every setting was.
         """
         self._live, self._abilities = live and abilities is None, abilities
-        self._original = settled(settings)
+        self._original = decoded(settings)
         self._on_record = settings.keys() if foreign else None
         self._settings = self._original
         self._of_algorithms = {*AXES}
@@ -144,8 +144,8 @@ class Draft:
         s, knob = self._settings, KNOBS[name]
         if s.loss_type != "policy_gradient" and _of_rewards(knob, s.loss_type):
             return f"loss_type={s.loss_type} does not use it"
-        if knob.needs is not None and not knob.applies(msgspec.structs.asdict(s)):
-            other, words = knob.needs
+        other, words = knob.needs or (name, (self.value(name),))
+        if getattr(s, other) not in words:
             if is_own(str(getattr(s, other))) and _may_take(s, other, name):
                 return ""
             return f"only with {other}={' or '.join(words)}, not {getattr(s, other)}"

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from rlplay.algorithms.settings import Settings, settled
+from rlplay.algorithms.settings import Settings, decoded
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.kinds import REWARDED, Kind, kind_of
 from rlplay.trace.lenses import LENSES, Lens
@@ -112,7 +112,7 @@ chat template.
             length = len(facts.sampled.token_ids)
             token, width = min(cursor[1], length - 1), self.scrollable_content_region.width
             if length:
-                s = settled(settings)
+                s = decoded(settings)
                 numbers = facts.numbers(token, s.loss_type)
                 self._lines = self._head(
                     update, facts.sampled, (cursor[0], token), why_clipped(s, numbers)[:1], kind_of(settings)

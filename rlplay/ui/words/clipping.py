@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rlplay.algorithms.settings import Settings, row, settled
+from rlplay.algorithms.settings import Settings, decoded, row
 from rlplay.trace.numbers import compact
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
@@ -37,7 +37,7 @@ def summary(update: Update | None, settings: Mapping[str, Any], adjustable: bool
 
 def explain_clipped(settings: Mapping[str, Any], state: int) -> str:
     """Why a token in this clip state has zero gradient, in one sentence."""
-    head = why_clipped(settled(settings), Numbers(clip_state=state))[0]
+    head = why_clipped(decoded(settings), Numbers(clip_state=state))[0]
     reason = head.partition(": ")[2]
     return f"Here {reason}: its ratio has reached the bound, so its surrogate gradient is zero."
 
@@ -52,7 +52,7 @@ def explain_none(update: Update | None, settings: Mapping[str, Any], adjustable:
         if update is not None and update.latest_step("clip_state") is not None:
             return worded("No token is clipped.", _word(update))
         return "What is clipped is not known: the run does not name its algorithm."
-    cause, remedy = _cause(update, settled(settings))
+    cause, remedy = _cause(update, decoded(settings))
     why = f"No token is clipped: {cause}. {remedy if adjustable else without_knobs(remedy)}"
     return worded(why, _word(update))
 
