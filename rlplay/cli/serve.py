@@ -15,6 +15,8 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 
+import aiohttp_jinja2
+import jinja2
 from aiohttp import web
 from textual_serve.server import Server
 
@@ -89,9 +91,14 @@ class Playground(Server):
                 response.headers["Cache-Control"] = "no-store"
             return response
 
-        app = await self._make_app()
+        app = web.Application(middlewares=[guarded])
+        aiohttp_jinja2.setup(app, loader=jinja2.FileSystemLoader(self.templates_path))
+        app.router.add_get("/", self.handle_index, name="index")
+        app.router.add_get(_SOCKET, self.handle_websocket, name="websocket")
         app.router.add_get(f"{_SOCKET}/{{token}}", self.handle_websocket)
-        app.middlewares.append(guarded)
+        app.router.add_get("/download/{key}", self.handle_download, name="download")
+        app.router.add_static("/static", self.statics_path, name="static")
+        app.on_startup.append(self.on_startup)
         return app
 
     def _check_token(self, request: web.Request) -> None:

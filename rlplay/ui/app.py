@@ -14,7 +14,6 @@ from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.driver import Driver
-from textual.filter import Monochrome
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -44,7 +43,6 @@ from rlplay.ui.script_view import AppStage
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.happenings import Source
 from rlplay.ui.terminal.driver import chosen_driver
-from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
 from rlplay.ui.tuning import Tuning
 from rlplay.ui.widgets.caption import Caption
@@ -105,8 +103,6 @@ class RlplayApp(Tuning):
         The lesson goes to `moment` first. After a demo that nobody has taken over, the scenario `then` is next.
         """
         super().__init__(source, others, lambda: dialogues.compare(self))
-        if self.no_color:
-            self._filters = [each for each in self._filters if not isinstance(each, Monochrome)] + [Plain()]
         if self.theme == "textual-dark":
             self.theme = THEMES[0].name
         self.stage = AppStage(self)

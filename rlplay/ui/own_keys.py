@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from textual.binding import Binding
 from textual.dom import DOMNode
-from textual.keys import Keys, _character_to_key
+from textual.keys import Keys
 
 from rlplay import paths
 from rlplay.plain_yaml import PlainYamlError, plain_yaml, read_text
@@ -67,7 +68,7 @@ def _key(action: str, key: Any) -> str:
     text = str(key).strip() if isinstance(key, str | int) and not isinstance(key, bool) else ""
     if not text:
         raise ValueError(f"{action} needs a key in quotes, for example {action}: 'x'")
-    name = _character_to_key(text) if len(text) == 1 else text.lower()
+    name = _named(text) if len(text) == 1 else text.lower()
     base = _MODIFIED.fullmatch(name)
     plain = base is not None and len(base.group(1)) == 1
     if not (plain or name in _NAMED or (len(text) == 1 and text.isprintable()) or (base and base.group(1) in _NAMED)):
@@ -75,6 +76,11 @@ def _key(action: str, key: Any) -> str:
     if name in KEPT:
         raise ValueError(f"{action}: {name} cannot be given away; choose another key")
     return name
+
+
+def _named(character: str) -> str:
+    """A character's key: Textual names it when a binding is made, whose keys are separated by commas."""
+    return "comma" if character == "," else next(iter(Binding.make_bindings([Binding(character, "")]))).key
 
 
 def _check(owner: type[DOMNode], app: type[DOMNode], chosen: dict[str, str]) -> None:

@@ -55,6 +55,7 @@ def test_two_actions_can_change_places():
         ("lens: U\nupdate: U", "U is the key of both update and lens; give one another key"),
         ("lens: left", "left is the key of both"),
         ("lens: L", "L is the key of both curve.log and lens in CurvePanel; give one another key"),
+        ("lens: ','", ", is the key of both curve.previous and lens in CurvePanel; give one another key"),
         ("lens: D", None),
         ("undo: a", "a is the key of both “apply” and undo in "),
         ("lens: ctrl+q", "lens: ctrl+q cannot be given away; choose another key"),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import platform
-import sys
 import uuid
 import weakref
 from importlib.metadata import version
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from accelerate.utils import broadcast_object_list, gather_object
@@ -198,7 +197,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         trainer = self._trainer
         model = trainer.accelerator.unwrap_model(trainer.model)
         first = next(model.parameters(), None)
-        name = getattr(getattr(model, "config", None), "_name_or_path", "") or type(model).__name__
+        name = getattr(getattr(model, "config", None), "name_or_path", "") or type(model).__name__
         recorder.begin(
             f"TRL {version('trl')} {kind.name}" if _of_trl(trainer) else f"{type(trainer).__module__} {kind.name}",
             settings,
@@ -307,7 +306,7 @@ def _free(wanted: Path) -> Path:
 
 def _caller() -> Any:
     """The trainer that called this callback, which transformers does not pass on."""
-    frame: FrameType | None = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None:
         if isinstance(found := frame.f_locals.get("self"), Trainer):
             return found

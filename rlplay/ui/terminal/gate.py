@@ -17,11 +17,12 @@ from rich.console import Console
 from rich.segment import Segment
 from textual.app import App
 from textual.color import Color
-from textual.filter import LineFilter
+from textual.filter import LineFilter, Monochrome
 from textual.strip import Strip
 
 from rlplay.printing import VisibleStream
 from rlplay.trace.text import MARKS, harmless, one_by_one, visible, visible_lines
+from rlplay.ui.theme.no_color import Plain
 
 
 class LastGate(LineFilter):
@@ -88,15 +89,17 @@ class GatedApp(App[int]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._gate = LastGate(())
+        self._gate, self._plain = LastGate(()), Plain()
         # A crash report contains foreign texts. Without colours, every escape sequence in it is foreign and removed.
         self.error_console = Console(
             file=cast(TextIO, VisibleStream(sys.stderr)), color_system=None, markup=False, highlight=False
         )
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's filters, then the gate."""
+        """Textual's filters, or those for a screen without colours; then the gate."""
         before = tuple(super().get_line_filters())
+        if self.no_color:
+            before = (*(each for each in before if not isinstance(each, Monochrome)), self._plain)
         if before != self._gate.before:
             self._gate = LastGate(before)
         return [self._gate]
