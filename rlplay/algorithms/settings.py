@@ -332,7 +332,12 @@ def decoded(recorded: Mapping[str, Any]) -> Settings:
     for name, words in _WORDS.items():
         if name in known and known[name] not in words and not names_file(name, known[name]):
             del known[name]
-    return msgspec.convert(known, Settings)
+    return exact(known)
+
+
+def exact(recorded: SomeSettings) -> Settings:
+    """Recorded settings to train on. Raises msgspec.ValidationError, a ValueError, if they are not this version's."""
+    return msgspec.convert(recorded, Settings)
 
 
 def fitting(said: SomeSettings) -> SomeSettings:

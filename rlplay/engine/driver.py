@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 
 from rlplay.algorithms.apply import apply, apply_all, in_order
 from rlplay.algorithms.own import allow_running
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.settings import Settings, exact
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.engine import ranks
 from rlplay.engine.changes import changed
@@ -272,11 +272,11 @@ class Driver:
     @property
     def _latest(self) -> Settings:
         """The settings with every change, those that wait for the next phase included."""
-        return msgspec.convert(self._timeline.latest(), Settings)
+        return exact(self._timeline.latest())
 
     def _settings_at(self, point: Point) -> Settings:
         """The settings that a phase beginning at `point` reads."""
-        return msgspec.convert(self._timeline.at(*point), Settings)
+        return exact(self._timeline.at(*point))
 
     @property
     def _done(self) -> int:

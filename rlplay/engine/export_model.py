@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from rlplay.algorithms.settings import decoded
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.engine.lora import saving_options
 from rlplay.engine.model import load_pretrained
@@ -34,12 +35,12 @@ def export_model(run: Path, out: Path, update: int | None = None, progress: Call
     """
     with RunReader(run) as reader:
         snapshot = _snapshot(reader, update)
-        scenario, settings = scenario_of(reader.started), reader.settings(snapshot.update)
+        scenario, settings = scenario_of(reader.started), decoded(reader.settings(snapshot.update))
     policy, tokenizer = _untrained(scenario, progress)
     _take_weights(policy, snapshot)
     if scenario.world is not None:
-        action_values = settings["loss_type"] in VALUE_LOSSES
-        policy.config.exploration_rate = settings["exploration_rate"] if action_values else None
+        action_values = settings.loss_type in VALUE_LOSSES
+        policy.config.exploration_rate = settings.exploration_rate if action_values else None
     with atomic_output(out) as partial:
         policy.save_pretrained(partial, **saving_options(policy))
         tokenizer.save_pretrained(partial)

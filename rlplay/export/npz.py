@@ -30,6 +30,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Array, Stepped
 from rlplay.trace.update import Update
 
@@ -41,7 +42,7 @@ _CREDITED = (
 )  # fmt: skip
 
 
-def arrays(update: Update, settings: dict[str, Any]) -> dict[str, Array]:
+def arrays(update: Update, settings: SomeSettings) -> dict[str, Array]:
     """The arrays of an update that has been sampled; `settings` are those that held in its optimizer steps."""
     sampled = update.sampled
     assert sampled is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rlplay.health import policy, reward, setup
 from rlplay.health.finding import Check, Evidence, Finding, Problem
 from rlplay.health.trend import WINDOW
-from rlplay.trace.kinds import REWARDED, kind_of
+from rlplay.trace.kinds import REWARDED
 
 _STALLED: set[Problem] = {"no signal", "flat"}
 _MOVED: set[Problem] = {"kl", "entropy", "repetition", "truncated", "critic", *_STALLED}
@@ -56,7 +56,7 @@ def findings(run: Evidence) -> list[Finding]:
 
 def applicable(run: Evidence) -> list[Check]:
     """The checks that make sense for what the run learns from."""
-    if kind_of(run.settings) in REWARDED:
+    if run.settings.kind in REWARDED:
         return [check for check in CHECKS if not (run.now.walks and check.name in _OF_TEXT)]
     return [check for check in CHECKS if check.name in _OF_ANY_KIND]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
+from rlplay.algorithms.settings import Settings
 from rlplay.health.answers import Pairs
 from rlplay.health.digest import Digest, Example, Place
 from rlplay.trace.history import History
+from rlplay.trace.numbers import number
 
 Problem = Literal[
     "not finite", "template", "mismatch", "no end", "temperature", "same reward", "inverted", "step too large",
@@ -49,7 +51,7 @@ class Evidence:
     digests: Sequence[Digest]
     """Of the updates whose answers are known, ascending; not empty."""
     history: History
-    settings: Mapping[str, Any]
+    settings: Settings
     ends: Mapping[int, str]
     """The tokens that end an answer, with their text; empty if the run does not say."""
 
@@ -87,10 +89,11 @@ class Evidence:
         """How many answers the digests are about."""
         return sum(each.answers for each in self.digests)
 
-    def number(self, name: str, default: float = 0.0) -> float:
-        """A setting that is a number."""
-        value = self.settings.get(name, default)
-        return float(value) if isinstance(value, (int, float)) else default
+    @property
+    def learning_rate(self) -> str:
+        """Its name and number, "learning rate 0.0004"; of another trainer's run the last one logged, if any was."""
+        rate = self.settings.learning_rate if self.settings.axes_known else self.mean("learning_rate", 1)
+        return "learning rate" if rate is None else f"learning rate {number(rate)}"
 
 
 @dataclass(frozen=True)

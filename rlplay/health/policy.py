@@ -11,7 +11,6 @@ from rlplay.health.digest import Digest
 from rlplay.health.finding import Evidence, Finding
 from rlplay.health.reward import within_groups
 from rlplay.health.trend import WINDOW, ceiling, trend
-from rlplay.trace.kinds import kind_of
 from rlplay.trace.metrics import ROUNDING
 from rlplay.trace.numbers import number, percent
 
@@ -43,13 +42,12 @@ def too_far(run: Evidence) -> Finding | None:
     """The update moves the policy too far."""
     moved = [(each.update, each.shift) for each in run.recent(WINDOW) if each.shift is not None]
     far = [(n, shift) for n, shift in moved if shift > FAR]
-    if len(far) < TIMES or kind_of(run.settings) not in ("rewards", "learned rewards"):
+    if len(far) < TIMES or run.settings.kind not in ("rewards", "learned rewards"):
         return None
     update, worst = max(far, key=lambda point: point[1])
     kl = dict(run.series("kl_old")).get(update)
     size = f", a KL of {number(kl)} nats per token" if kl is not None and math.isfinite(kl) else ""
-    rate = number(run.number("learning_rate"))
-    steps = int(run.number("num_iterations", 1) * run.number("num_minibatches", 1))
+    steps = run.settings.steps
     digest = next(each for each in run.digests if each.update == update)
     many = steps > 4
     return Finding(
@@ -57,7 +55,7 @@ def too_far(run: Evidence) -> Finding | None:
         "The steps are too large",
         f"{len(far)} of the last {len(moved)} updates moved more than {percent(FAR)} of the probability; update "
         f"{update} moved {percent(worst)}{size}. PPO's clip range of 0.2 corresponds to about 10 %.",
-        f"The learning rate {rate} is too large for this model{f', with {steps} optimizer steps on each batch' * many}."
+        f"The {run.learning_rate} is too large for this model{f', with {steps} optimizer steps on each batch' * many}."
         " What one update learns, the next one destroys.",
         f"{'Lower num_iterations, or lower' if many else 'Lower'} learning_rate to a tenth, and begin again: the "
         "weights are already damaged.",
@@ -70,14 +68,14 @@ def too_short(run: Evidence) -> Finding | None:
     """The update moves the policy hardly at all."""
     learned = {each.update for each in run.recent(WINDOW) if each.finished and not each.silent}
     moved = [x for n, x in run.series("kl_old") if n in learned and math.isfinite(x)]
-    if len(moved) < SLOW or max(moved) >= STILL or kind_of(run.settings) not in ("rewards", "learned rewards"):
+    if len(moved) < SLOW or max(moved) >= STILL or run.settings.kind not in ("rewards", "learned rewards"):
         return None
     return Finding(
         "step too small",
         "The steps are too small",
         f"The KL of an update was at most {number(max(moved))} nats per token over {len(moved)} updates, although "
         "their advantages are not 0.",
-        f"The learning rate {number(run.number('learning_rate'))} is too small: the policy hardly moves.",
+        f"The {run.learning_rate} is too small: the policy hardly moves.",
         "Raise learning_rate, ten times at first.",
         ("learning_rate",),
         run.now.places.get("moved"),
@@ -127,8 +125,8 @@ def collapsed(run: Evidence) -> Finding | None:
     (begin, first), (end, last) = entropy[0], entropy[-1]
     if not 0 <= last < COLLAPSED * first or run.series("reward")[-1][1] > run.series("reward")[0][1] + 0.05:
         return None
-    setting = "exploration_rate" if kind_of(run.settings) == "action values" else "learning_rate"
-    bonus = run.number("entropy_coef")
+    setting = "exploration_rate" if run.settings.kind == "action values" else "learning_rate"
+    bonus = run.settings.entropy_coef
     change = f"{'Raise' if setting == 'exploration_rate' else 'Lower'} {setting}"
     if bonus < 0:
         setting, change = "entropy_coef", "Set entropy_coef to 0 or above: below 0 it rewards certainty"
@@ -162,7 +160,7 @@ def away(run: Evidence) -> Finding | None:
         "The policy is far from its reference",
         f"The KL to the reference is {number(kl)} nats per token (median of the last {len(kls)} updates)"
         f"{'' if kl >= LOST else ', and the reward does not rise'}.",
-        f"Nothing holds the policy near its start: beta is {number(run.number('beta'))}.",
+        f"Nothing holds the policy near its start: beta is {number(run.settings.beta)}.",
         "Raise beta, or lower learning_rate.",
         ("beta", "learning_rate"),
         run.now.places.get("longest"),
@@ -188,7 +186,7 @@ def critic(run: Evidence) -> Finding | None:
         f"Explained variance was at most {number(max(x for _, x in points[-SLOW:]))} in the last {SLOW} updates; "
         "0 is no better than a constant.",
         "The values that advantages are measured against say nothing about the returns.",
-        f"Raise vf_coef ({number(run.number('vf_coef'))} now), or use a group baseline, which needs no critic.",
+        f"Raise vf_coef ({number(run.settings.vf_coef)} now), or use a group baseline, which needs no critic.",
         ("vf_coef",),
         run.now.places.get("longest"),
     )
@@ -202,7 +200,7 @@ def explains(run: Evidence) -> str:
 def flat(run: Evidence) -> Finding | None:
     """The reward does not rise."""
     found = trend(run.series("reward"), WINDOW)
-    learns = kind_of(run.settings) in ("rewards", "learned rewards")
+    learns = run.settings.kind in ("rewards", "learned rewards")
     if not run.now.finished or found is None or found.rises or not learns or ceiling(run):
         return None
     if not found.falls and _higher_than_before(run):
@@ -244,7 +242,7 @@ def _remedies(run: Evidence, falls: bool) -> tuple[list[str], list[str]]:
         ))  # fmt: skip
     if clipped is not None and clipped >= CLIPPED:
         found.append(("num_iterations", f"{percent(clipped)} of the tokens are clipped: lower num_iterations."))
-    kl, beta = run.mean("kl", WINDOW), run.number("beta")
+    kl, beta = run.mean("kl", WINDOW), run.settings.beta
     if kl is not None and beta > 0 and kl >= PAID:
         found.append((
             "beta",

@@ -9,7 +9,6 @@ from itertools import takewhile
 
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.equations import other_loss_terms
-from rlplay.algorithms.settings import decoded
 from rlplay.health.answers import GOLD_COLUMNS, Pairs
 from rlplay.health.finding import RECENT, Evidence, Finding
 from rlplay.health.setup import FEWEST
@@ -271,7 +270,7 @@ def silent(run: Evidence) -> Finding | None:
     if not every and (not grouped or groups is None or known < window or groups < MOSTLY):
         return None
     mean = run.mean("reward", window)
-    others = other_loss_terms(decoded(run.settings))
+    others = other_loss_terms(run.settings)
     rest = f" Only {' and '.join(others)} still {'acts' if len(others) == 1 else 'act'}." if others else ""
     last = "this update" if known == 1 else f"the last {min(known, window)} updates"
     share = "" if groups is None else f"In {last} all answers to a prompt earned the same in {percent(groups)} of the "
@@ -297,7 +296,7 @@ def silent(run: Evidence) -> Finding | None:
 
 def within_groups(run: Evidence) -> bool:
     """Whether each answer is compared with the others to its prompt, so that a group of equal rewards has no signal."""
-    return BASELINES[decoded(run.settings).baseline].siblings
+    return BASELINES[run.settings.baseline].siblings
 
 
 MOSTLY, GROUPS = 0.9, 16

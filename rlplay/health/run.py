@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from rlplay.algorithms.settings import Settings, decoded
 from rlplay.health.digest import Digest, digest
 from rlplay.health.examine import findings
 from rlplay.health.finding import Evidence, Finding
@@ -67,7 +68,7 @@ class Health:
         for later in [each for each in self._digests if each > number]:
             del self._digests[later], self._states[later]
 
-    def evidence(self, last: int, settings: Mapping[str, Any]) -> Evidence | None:
+    def evidence(self, last: int, settings: Settings) -> Evidence | None:
         """What is known up to update `last`, since its stage began; None before any answer is."""
         first = max((border for border in self.history.stage_borders if border <= last), default=0)
         known = [self._digests[n] for n in sorted(self._digests) if first <= n <= last]
@@ -80,7 +81,7 @@ class Health:
         for number in [n for n in numbers[:-LAST] if n not in begun][::2]:
             del self._digests[number], self._states[number]
 
-    def findings(self, last: int, settings: Mapping[str, Any]) -> list[Finding]:
+    def findings(self, last: int, settings: Settings) -> list[Finding]:
         """The problems up to update `last`, the gravest first."""
         run = self.evidence(last, settings)
         return [] if run is None else findings(run)
@@ -105,7 +106,7 @@ def examine_run(path: Path) -> tuple[Evidence | None, list[Finding]]:
         last = max(reader.updates(), default=0)
         for number in wanted(detailed, last):
             health.add(reader.load(number))
-        run = health.evidence(last, reader.settings(last))
+        run = health.evidence(last, decoded(reader.settings(last)))
     return run, [] if run is None else findings(run)
 
 

@@ -213,7 +213,7 @@ def ends(run: Evidence) -> str:
 
 def hot(run: Evidence) -> Finding | None:
     """The sampling temperature makes answers random."""
-    temperature, entropy = run.number("temperature", 1.0), run.mean("entropy", 3)
+    temperature, entropy = run.settings.temperature, run.mean("entropy", 3)
     if temperature <= HOT or entropy is None or entropy < UNDECIDED:
         return None
     return Finding(
@@ -230,4 +230,4 @@ def hot(run: Evidence) -> Finding | None:
 
 def cool(run: Evidence) -> str:
     entropy = run.mean("entropy", 1)
-    return "" if entropy is None else f"entropy {number(entropy)} nats at {number(run.number('temperature', 1.0))}"
+    return "" if entropy is None else f"entropy {number(entropy)} nats at {number(run.settings.temperature)}"

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rlplay.algorithms.settings import decoded
 from rlplay.health.digest import digest
 from rlplay.health.examine import CHECKS, findings, passed
 from rlplay.health.finding import Problem
@@ -19,7 +20,7 @@ from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped, S
 from rlplay.trace.update import Update
 from tests.recorded import SETTINGS, synthetic_update
 
-CHOSEN = msgspec.to_builtins(SETTINGS)
+CHOSEN = SETTINGS
 
 
 def records(number, **fields):
@@ -71,7 +72,12 @@ def test_a_healthy_run_has_no_finding():
 def test_steps_that_are_too_large_name_the_learning_rate():
     first = examined(finished=moved(1e-3))[0]
     assert first.name == "step too large"
-    assert "The learning rate" in first.cause
+    assert f"The learning rate {CHOSEN.learning_rate:g} is" in first.cause
+    logged = records(1)[-1].metrics["learning_rate"]
+    unknown = decoded({"learning_rate": 0.5})
+    assert f"The learning rate {logged:g} is" in examined(settings=unknown, finished=moved(1e-3))[0].cause
+    unlogged = examined(settings=unknown, finished=lambda record: {**moved(1e-3)(record), "metrics": {}})
+    assert "The learning rate is" in unlogged[0].cause
     assert first.settings == ("learning_rate",)
     assert first.place is not None
 
@@ -234,7 +240,7 @@ def test_a_few_groups_without_a_difference_may_be_chance():
 
 def test_groups_of_equal_rewards_are_no_problem_without_a_group_baseline():
     def found(baseline, **fields):
-        settings = {**CHOSEN, "baseline": baseline}
+        settings = msgspec.structs.replace(CHOSEN, baseline=baseline)
         return {each.name: each for each in examined(16, settings=settings, finished=flat_groups, **fields)}
 
     assert found("group_mean")["no signal"].title == "Most groups teach nothing"
@@ -363,14 +369,16 @@ def test_every_problem_has_a_check_and_explains_only_problems_that_have_one():
 
 
 def test_pairs_have_no_rewards_to_judge():
-    assert examined(settings={**CHOSEN, "loss_type": "sigmoid"}, scored=everywhere(0.0)) == []
+    assert examined(settings=msgspec.structs.replace(CHOSEN, loss_type="sigmoid"), scored=everywhere(0.0)) == []
 
 
 def test_a_reward_that_pays_for_its_kl_may_be_at_its_best():
     def found(beta, kl):
         noise = np.random.default_rng(0).normal(0.5, 0.01, size=99)
         values = {"finished": lambda record: metrics(reward=float(noise[record.update]), kl=kl)(record)}
-        return {each.name: each for each in examined(24, settings={**CHOSEN, "beta": beta}, **values)}["flat"]
+        return {
+            each.name: each for each in examined(24, settings=msgspec.structs.replace(CHOSEN, beta=beta), **values)
+        }["flat"]
 
     paid = found(0.75, 0.3)
     assert paid.settings == ("beta",)

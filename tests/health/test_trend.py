@@ -15,7 +15,7 @@ from rlplay.trace.records import Finished, Scored
 from rlplay.trace.update import Update
 from tests.recorded import SETTINGS, synthetic_update
 
-CHOSEN = msgspec.to_builtins(SETTINGS)
+CHOSEN = SETTINGS
 NOISE = np.random.default_rng(0).normal(0, 0.02, 40)
 RECORDS = synthetic_update(1)
 T95 = 2.101  # Student's t with WINDOW - 2 degrees of freedom, 97.5 %
@@ -82,7 +82,9 @@ def test_it_is_silent_before_it_can_know():
     whole = run(0.4 + NOISE)
     unfinished = dataclasses.replace(whole, digests=[dataclasses.replace(whole.now, finished=False)])
     assert flat(unfinished) is None
-    assert diagnosed(0.4 + NOISE, settings={**CHOSEN, "loss_type": "sigmoid"}) == "", "pairs are learned from instead"
+    assert diagnosed(0.4 + NOISE, settings=msgspec.structs.replace(CHOSEN, loss_type="sigmoid")) == "", (
+        "pairs are learned from instead"
+    )
 
 
 def test_only_updates_up_to_the_one_examined_count():

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 
-import msgspec
-
 from rlplay.algorithms.settings import Settings, check, written
 from rlplay.export.atomic_output import ExportError
 from rlplay.scenario.schema import Scenario, Stage
@@ -70,7 +68,7 @@ def stages_of(scenario: Scenario, reader: RunReader) -> tuple[list[PlayedStage],
 
 
 def _played(stage: Stage, first: int, last: int, reader: RunReader, scenario: Scenario) -> PlayedStage:
-    settings = msgspec.convert({name: check(name, value) for name, value in reader.settings(first).items()}, Settings)
+    settings = Settings(**{name: check(name, value) for name, value in reader.settings(first).items()})
     changed = [
         f"{record.name} went from {written(record.previous)} to {written(record.value)} in update {record.update}"
         for record in reader.changes()

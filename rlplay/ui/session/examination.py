@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlplay.algorithms.settings import decoded
 from rlplay.health.examine import findings
 from rlplay.health.finding import Evidence, Finding
 from rlplay.ui.session.session import Session
@@ -30,6 +31,6 @@ def examine(session: Session) -> Examined:
 
 
 def _examined(session: Session, number: int) -> Examined:
-    settings = session.timeline.at(number) if session.timeline.begun else session.settings
+    settings = decoded(session.timeline.at(number) if session.timeline.begun else session.settings)
     run = session.health.evidence(number, settings)
     return run, [] if run is None else findings(run)
