@@ -56,11 +56,7 @@ def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credite
     mean, std = group_statistics(labels, batch.group, len(batch.prompts.ids))
     return Credited(
         update=batch.update,
-        token_rewards=None,
-        returns=None,
-        baseline=None,
         advantages=batch.flat(batch.advantages),
-        values=None,
         ref_logprobs=None if batch.ref_logprobs is None else batch.flat(batch.ref_logprobs),
         ref_top_logprobs=None if ref_top is None else batch.flat(ref_top),
         group_mean=mean.cpu().numpy(),

@@ -41,13 +41,8 @@ def _credit(batch: Batch, scored: Scored, model: RewardModel, state: State) -> C
     mean, std = group_statistics(labels, batch.group, len(batch.prompts.ids))
     return Credited(
         update=batch.update,
-        token_rewards=None,
-        returns=None,
-        baseline=None,
         advantages=batch.flat(torch.zeros_like(batch.old_logprobs)),
         values=batch.flat(prefix_scores(state.lm, model, batch.tokens())),
-        ref_logprobs=None,
-        ref_top_logprobs=None,
         group_mean=mean.cpu().numpy(),
         group_std=std.cpu().numpy(),
     )

@@ -79,7 +79,6 @@ class Batch:
             importance_ratio=ratio if own_ratio is None else own_ratio,
             clip_state=own_clips if own_clips is not None else clips if known else None,
             dloss_dlogp=_all([s.dloss_dlogp for _, s in steps], len(logprobs)),
-            kl=None,
             values=_all([step.values for _, step in steps]),
             metrics=_means([step.metrics for _, step in steps]),
             tokens=None if first.tokens is None else sum(step.tokens or 0 for _, step in steps),
@@ -166,8 +165,7 @@ class Batch:
             return None
         mean, std = (self._of_groups(name, scored.rewards) for name in ("group_mean", "group_std"))
         return Credited(
-            update=update, token_rewards=None, returns=None, baseline=None, advantages=self.advantages,
-            values=values, ref_logprobs=reference, ref_top_logprobs=None, group_mean=mean,
+            update=update, advantages=self.advantages, values=values, ref_logprobs=reference, group_mean=mean,
             group_std=std, correction=self._known("correction"), correction_rule=self._parts[0].correction_rule,
         )  # fmt: skip
 

@@ -68,7 +68,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     states: list[str]  # [S]
     actions: list[str]  # [A]
     logprobs: Array  # float32 [S, A]
-    values: Array | None  # float32 [S] of the value head, where the algorithm trains one
+    values: Array | None = None  # float32 [S] of the value head, where the algorithm trains one
     action_values: Array | None = None  # float32 [S, A] Q(s, a), where the algorithm learns it
     best_values: Array | None = None  # float64 [S] V*(s) by a world's rules and γ, where it is finite
 
@@ -120,16 +120,16 @@ class Credited(Record, frozen=True, kw_only=True):
     """Phase 3: the credit of each token.
 
     Where action values are learned, `returns` are their targets, `values` are Q(s, a) just before the move's own step,
-    and `advantages` are the TD errors δ = returns − values.
+    and `advantages` are the TD errors δ = returns − values. A sampled value stands at each token of its step.
     """
 
-    token_rewards: Array | None  # float32 [T] the reward stream, a KL penalty included where `beta` is in the reward
-    returns: Array | None  # float32 [T]
-    baseline: Array | None  # float32 [T] what was subtracted
+    token_rewards: Array | None = None  # float32 [T] the reward stream, with the KL penalty where `beta` is in it
+    returns: Array | None = None  # float32 [T]
+    baseline: Array | None = None  # float32 [T] what was subtracted
     advantages: Array  # float32 [T] as the objective uses them; of pairs, −∂L/∂ℓ at the start times the tokens in L
-    values: Array | None  # float32 [T] the value head's before each token; sampled, its step's; a reward model's after
-    ref_logprobs: Array | None  # float32 [T] under the frozen reference
-    ref_top_logprobs: Array | None  # float32 [T, K] the reference's log-probability of the same candidates
+    values: Array | None = None  # float32 [T] the value head's before each token; a reward model's after
+    ref_logprobs: Array | None = None  # float32 [T] under the frozen reference
+    ref_top_logprobs: Array | None = None  # float32 [T, K] the reference's log-probability of the same candidates
     group_mean: Array  # float64 [G] reward, float32 in older runs
     group_std: Array  # float64 [G], ddof = 1; float32 in older runs
     implicit_rewards: Array | None = None  # float32 [T] each token's share of a preference loss's implicit reward
@@ -149,13 +149,13 @@ class Stepped(Record, frozen=True, kw_only=True):
     rows: Array  # int32 [R]
     logprobs: Array  # float32, before this step's change of the weights
     importance_ratio: Array  # float32
-    clip_state: Array | None  # int8: 0 inside, +1 clipped high, -1 low (the surrogate's gradient is really zero)
+    clip_state: Array | None = None  # int8: 0 inside, +1 clipped high, -1 low (its gradient is really zero)
     dloss_dlogp: Array  # float32, exact derivative of the loss by each token's log-probability; by Q(s, a) of values
     dkl_dlogp: Array | None = None  # float32, the part from a KL term in the loss
     weights: Array | None = None  # float32, each token's weight in the sum of losses; None: an older run
     left_out: Array | None = None  # uint8, index into `LEFT_OUT`: whether the surrogate counted or why not
-    kl: Array | None  # float32, the per-token KL term as trained (estimator: the settings' `kl_estimator`)
-    values: Array | None  # float32, the value head now; a reward model's score after each token
+    kl: Array | None = None  # float32, the per-token KL term as trained (estimator: the settings' `kl_estimator`)
+    values: Array | None = None  # float32, the value head now; a reward model's score after each token
     metrics: dict[str, float]
     tokens: int | None = None  # in the loss, if more than those of `rows`, the answers on record
     margins: Array | None = None  # float32 [P] of pairs: reward of completion rows[i] minus that of rows[P + i]
