@@ -149,7 +149,8 @@ class Layout:
         lines = wrap(words, width, [False] * len(words))
         if len(lines) <= most and len(sampled.prompts[group]) <= (most + 1) * width:
             return lines
-        last = wrap(words, width - len(MORE), [False] * len(words))[most - 1]
+        words = [cell.text for cell in lines[most - 1]]
+        last = wrap(words, width - len(MORE), [False] * len(words))[0]
         return [*lines[: most - 1], [*last, Cell(last[-1].token, MORE, len(MORE))]]
 
     def _folded(self, clips: Array | None, group: int, completion: int, length: int) -> list[Row]:
