@@ -77,18 +77,6 @@ async def test_a_folded_line_shows_the_part_around_the_cursor():
         assert token in {cell.token for cell in app.tokens.rows[row].cells}
 
 
-async def test_every_token_of_a_folded_answer_can_be_reached_and_seen():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.records(long_update(8, 300))
-        await settled(pilot)
-        length = app.tokens._length(0)
-        for token in range(0, length, 7):
-            app.point(0, token)
-            row, _ = app.tokens._layout.place(0, token)
-            assert token in {cell.token for cell in app.tokens.rows[row].cells}
-
-
 async def test_a_click_after_the_text_unfolds_it():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
@@ -186,20 +174,6 @@ async def test_what_is_not_folded_says_so():
         assert "not folded" in app._notifications.__iter__().__next__().message
 
 
-async def test_another_update_is_folded_again():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.records(repeated_update(1))
-        await settled(pilot)
-        app.point(1, 0)
-        await pilot.press("enter")
-        await settled(pilot)
-        assert len(app.tokens._order) == 8
-        source.records(repeated_update(2))
-        await settled(pilot)
-        assert len(app.tokens._order) == 4
-
-
 async def test_in_a_comparison_enter_unfolds_the_answer_in_both_runs(tmp_path):
     one, other = (ReplaySource(write_run(tmp_path / f"{name}.rlplay", 8, 300, 0)) for name in "ab")
     app = RlplayApp(one, others=[other])
@@ -223,24 +197,3 @@ async def test_folded_lines_fit_their_panel(size):
         for row in range(app.tokens.count()):
             segments = list(app.tokens.line(row))
             assert sum(segment.cell_length for segment in segments) <= width
-
-
-async def test_answers_that_are_clipped_differently_are_apart():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        sampled, scored = repeated_update()
-        _, _, credited, step, _ = synthetic_update(1, prompts=1, generations=8, steps=1)
-        count = len(sampled.token_ids)
-        clips = np.zeros(count, dtype=np.int8)
-        clips[sampled.offsets[4]] = 1
-        whole = {name: np.zeros(count, dtype=np.float32) for name in ("logprobs", "importance_ratio", "dloss_dlogp")}
-        nothing = dict.fromkeys(("dkl_dlogp", "weights", "left_out", "kl"))
-        step = msgspec.structs.replace(step, rows=np.arange(8, dtype=np.int32), clip_state=clips, **whole, **nothing)
-        credited = msgspec.structs.replace(
-            credited, advantages=np.zeros(count, dtype=np.float32), token_rewards=None, returns=None, baseline=None,
-            ref_logprobs=None, ref_top_logprobs=None,
-        )  # fmt: skip
-        source.records([sampled, scored, credited, step])
-        await settled(pilot)
-        assert app.tokens._order == [0, 1, 2, 4, 5]
-        assert app.folding.copies == {1: 4}

@@ -9,7 +9,6 @@ from rlplay.trace.answers import advantages
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
-from rlplay.ui.layout.token_layout import Layout
 from rlplay.ui.theme.colours import STEPS, contrast, levels, palette
 from rlplay.ui.theme.themes import THEMES
 from tests.recorded import synthetic_sampling, synthetic_update
@@ -175,19 +174,6 @@ async def test_model_text_is_never_obeyed():
         assert '"[bold]"' in all_text(app.inspector)
 
 
-async def test_growing_answers_are_drawn_as_if_drawn_at_once():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        for record in synthetic_sampling(1, length=10):
-            source.records([record])
-            await settled(pilot)
-        grown = text_of(app.tokens)
-        app.tokens._layout = Layout()
-        app.tokens._lay_out()
-        app.tokens.recolour()
-        assert text_of(app.tokens) == grown
-
-
 async def test_groups_without_signal_are_marked():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
@@ -288,13 +274,3 @@ async def test_an_answer_without_tokens_yet_has_a_line():
         source.records([sampled])
         await settled(pilot)
         assert all_text(app.tokens).count("▎") + all_text(app.tokens).count("▸") == len(sampled.group)
-
-
-def test_other_tokens_of_the_same_length_are_laid_out_afresh():
-    first, second = (synthetic_update(1, seed)[0] for seed in (1, 2))
-    layout = Layout()
-    layout.arrange(first, None, list(range(16)), 60, False)
-    layout.arrange(second, None, list(range(16)), 60, False)
-    fresh = Layout()
-    fresh.arrange(second, None, list(range(16)), 60, False)
-    assert layout.rows == fresh.rows
