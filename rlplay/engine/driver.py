@@ -111,7 +111,6 @@ class Driver:
         if self._job.resume:
             # What a branch begins with is not its own to do again: without its snapshot, that is repeated silently.
             self._go_to(max(self._store.nearest(reached), min(branched, reached)))
-            self._timeline.go_back(self._state.update)
             self._store.forget_after(self._state.update)
             self._emit(Rewound(update=self._state.update, abandoned=reached))
         self._remark()
@@ -173,7 +172,6 @@ class Driver:
             if waits and point[1] != "sample":
                 point = (point[0] + 1, "sample")
             change = changed(before, after, name, point)
-            self._timeline.changes.append(change)
             self._emit(change)
             before = after
         if not self._begun:
@@ -237,7 +235,6 @@ class Driver:
         if not 0 <= update <= reached:
             raise ValueError(f"cannot rewind to update {update}: this run has reached update {reached}")
         self._go_to(update)
-        self._timeline.go_back(update)
         self._state.choices = {place: choice for place, choice in self._state.choices.items() if place[0] <= update}
         self._store.forget_after(update)
         self._emit(Rewound(update=update, abandoned=reached, asked=True))
@@ -345,7 +342,6 @@ class Driver:
         if len(stages) > 1 and not begun:
             name, settings = stages[index].name, msgspec.structs.asdict(stages[index].settings)
             staged = Staged(update=self._done + 1, index=index, stages=len(stages), name=name, settings=settings)
-            self._timeline.changes.append(staged)
             self._emit(staged)
             self._enter(self._point)
         if self._done == stages[index].begins:
@@ -366,6 +362,7 @@ class Driver:
     @spent_on("record")
     def _emit(self, record: AnyRecord) -> None:
         self._writer.append(record)
+        self._timeline.add(record)
         self._sink(record)
 
     def _ends(self, moment: Moment, until: Until) -> bool:

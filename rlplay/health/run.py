@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from rlplay.health.digest import Digest, digest
 from rlplay.health.examine import findings
 from rlplay.health.finding import Evidence, Finding
 from rlplay.scenario.reproduction import check_understood
-from rlplay.trace.history import History
+from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 
@@ -36,13 +35,11 @@ def taken(update: Update) -> Taken | None:
 
 
 class Health:
-    """The digests of a run's updates, beside its history, which somebody else fills. It belongs to one thread."""
+    """The digests of a run's updates, which somebody else gives it. It belongs to one thread."""
 
-    def __init__(self, history: History, ends: Mapping[int, str] | None = None) -> None:
-        self.history = history
-        self.ends = dict(ends or {})
-        self._digests: dict[int, Digest] = {}
-        self._states: dict[int, tuple[str, int]] = {}
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._taken: dict[int, Taken] = run.by_update()
 
     def add(self, update: Update) -> None:
         """Take an update as far as it has come; the same state again costs nothing."""
@@ -51,35 +48,33 @@ class Health:
 
     def keep(self, made: Taken) -> None:
         """Take an update whose digest has been made already."""
-        self._digests[made.number], self._states[made.number] = made.digest, made.state
-        if len(self._digests) > MOST:
+        self._taken[made.number] = made
+        if len(self._taken) > MOST:
             self._thin()
 
     def holds(self, update: Update) -> bool:
         """Whether an update has been taken in its present state."""
-        return self._states.get(update.number) == _state(update)
+        known = self._taken.get(update.number)
+        return known is not None and known.state == _state(update)
 
     def knows(self, number: int) -> bool:
         """Whether an update has been taken to its end."""
-        return number in self._digests and self._digests[number].finished
-
-    def go_back(self, number: int) -> None:
-        """Forget the updates after `number`: the run went back to its end."""
-        for later in [each for each in self._digests if each > number]:
-            del self._digests[later], self._states[later]
+        return number in self._taken and self._taken[number].digest.finished
 
     def evidence(self, last: int, settings: Settings) -> Evidence | None:
         """What is known up to update `last`, since its stage began; None before any answer is."""
-        first = max((border for border in self.history.stage_borders if border <= last), default=0)
-        known = [self._digests[n] for n in sorted(self._digests) if first <= n <= last]
-        return Evidence(last, first, known, self.history, settings, self.ends) if known else None
+        history, started = self.run.history, self.run.started
+        first = max((border for border in history.stage_borders if border <= last), default=0)
+        known = [self._taken[n].digest for n in sorted(self._taken) if first <= n <= last]
+        ends = {} if started is None else started.ends
+        return Evidence(last, first, known, history, settings, ends) if known else None
 
     def _thin(self) -> None:
         """Forget every second update but the newest ones and the first ones of each stage."""
-        numbers, borders = sorted(self._digests), [0, *self.history.stage_borders]
+        numbers, borders = sorted(self._taken), [0, *self.run.history.stage_borders]
         begun = {n for border in borders for n in [each for each in numbers if each >= border][:FIRST]}
         for number in [n for n in numbers[:-LAST] if n not in begun][::2]:
-            del self._digests[number], self._states[number]
+            del self._taken[number]
 
     def findings(self, last: int, settings: Settings) -> list[Finding]:
         """The problems up to update `last`, the gravest first."""
@@ -101,13 +96,14 @@ def examine_run(path: Path) -> tuple[Evidence | None, list[Finding]]:
     """Read a recorded run and examine it at its last finished update. RunFileError if it cannot be read."""
     with RunReader(path) as reader:
         check_understood(reader)
-        health = Health(reader.history(), reader.started.ends)
+        run = Run.recorded(reader)
+        health = Health(run)
         detailed = reader.detailed()
         last = max(reader.updates(), default=0)
         for number in wanted(detailed, last):
             health.add(reader.load(number))
-        run = health.evidence(last, decoded(reader.settings(last)))
-    return run, [] if run is None else findings(run)
+        found = health.evidence(last, decoded(run.timeline.at(last)))
+    return found, [] if found is None else findings(found)
 
 
 def undone(path: Path) -> int:

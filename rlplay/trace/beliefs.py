@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlplay.trace.records import Array, Sampled, Survey
+from rlplay.trace.known import Known
+from rlplay.trace.records import AnyRecord, Array, Sampled, Survey
 from rlplay.trace.update import Update
 
 CANDIDATES = 16
 """Candidates kept of each token, best first; some runs record the whole vocabulary."""
-MOST = 160
-"""Updates kept. Of a longer run, every second, third or further one is read."""
 
 
 class Place(NamedTuple):
@@ -38,7 +38,8 @@ class Belief(NamedTuple):
     prompts: int
 
 
-class _Kept(NamedTuple):
+@dataclass(eq=False)
+class _Kept:
     prompts: list[bytes]  # [G]
     group: Array  # [N]
     offsets: Array  # [N + 1]
@@ -47,74 +48,38 @@ class _Kept(NamedTuple):
     top_ids: Array  # [T, ≤ CANDIDATES]
     top_logprobs: Array
     survey: Survey | None
+    found: tuple[Place, Belief | None] | None = None  # at the place last asked for
 
 
-class Beliefs:
+class Beliefs(Known[_Kept]):
     """The candidates of every update of the live branch, at the sampling temperature of each.
 
     The policy of an update is the one that sampled its answers, so that of update 1 is untrained.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, by_update: Callable[[], dict[int, Any]] = dict) -> None:
+        super().__init__(by_update)
         self.pieces: dict[int, str] = {}
-        self.missing: list[int] = []  # recorded updates still to be read, ascending
-        self.stale = False  # the run file may have other updates than those known
-        self._rewinds = 0
-        self.version = 0
-        self._kept: dict[int, _Kept] = {}
         self._place: Place | None = None
-        self._found: dict[int, Belief | None] = {}
 
     @property
     def known(self) -> int:
         """How many updates have been read."""
         return len(self._kept)
 
-    def expect(self, recorded: Iterable[int], rewinds: int = 0) -> None:
-        """The updates on record: those not yet read are `missing`, those no longer there are dropped.
-
-        If the run went back since the last call (it has now done so `rewinds` times), all are read again.
-        """
-        numbers, self.stale = sorted(recorded), False
-        kept_on = set(numbers) if rewinds == self._rewinds else set()
-        self._rewinds = rewinds
-        for number in set(self._kept) - kept_on:
-            self._drop(number)
-        stride = -(-len(numbers) // MOST) or 1
-        wanted = dict.fromkeys([*numbers[::stride], *numbers[-1:]])
-        self.missing = [number for number in wanted if number not in self._kept]
-        self.version += 1
-
-    def take(self, number: int, update: Update | None) -> None:
-        """A missing update was read; without its tokens it leaves a gap."""
-        self.missing = [each for each in self.missing if each != number]
-        self.version += 1
-        if update is not None and update.sampled is not None:
-            self.add(update.sampled)
-
-    def add(self, sampled: Sampled) -> None:
-        """The answers of an update; records before the last one of its sampling are ignored."""
-        if not sampled.done:
+    def add(self, record: AnyRecord) -> None:
+        """Take any record; only the last one of an update's sampling has all answers."""
+        if not isinstance(record, Sampled) or not record.done:
             return
-        ids, ends = sampled.prompt_ids, sampled.prompt_offsets
-        prompts = [ids[ends[g] : ends[g + 1]].tobytes() for g in range(len(sampled.prompts))]
-        self._kept[sampled.update] = _Kept(
-            prompts, sampled.group, sampled.offsets, sampled.token_ids, sampled.mask,
-            sampled.top_ids[:, :CANDIDATES].copy(), sampled.top_logprobs[:, :CANDIDATES].copy(), sampled.survey,
+        ids, ends = record.prompt_ids, record.prompt_offsets
+        prompts = [ids[ends[g] : ends[g + 1]].tobytes() for g in range(len(record.prompts))]
+        kept = _Kept(
+            prompts, record.group, record.offsets, record.token_ids, record.mask,
+            record.top_ids[:, :CANDIDATES].copy(), record.top_logprobs[:, :CANDIDATES].copy(), record.survey,
         )  # fmt: skip
-        self._found.pop(sampled.update, None)
-        seen = np.unique(self._kept[sampled.update].top_ids).tolist()
-        self.pieces.update((each, sampled.pieces[each]) for each in seen if each in sampled.pieces)
-        self.version += 1
-        if len(self._kept) > 2 * MOST:
-            for number in sorted(self._kept)[1:-1:2]:
-                self._drop(number)
-
-    def go_back(self, number: int) -> None:
-        """Drop the updates after `number`."""
-        for later in [each for each in self._kept if each > number]:
-            self._drop(later)
-        self.version += 1
+        seen = np.unique(kept.top_ids).tolist()
+        self.pieces.update((each, record.pieces[each]) for each in seen if each in record.pieces)
+        self._keep(record.update, kept)
 
     def place(self, update: Update | None, cursor: tuple[int, int]) -> Place | None:
         """Where the token at `cursor` (completion, token) was chosen; None before any answer, or in an empty one.
@@ -142,12 +107,12 @@ class Beliefs:
     def at(self, place: Place) -> dict[int, Belief]:
         """The distribution at `place` in every update that has been there, by ascending update."""
         if place != self._place:
-            self._place, self._found = place, {}
-        for number, kept in self._kept.items():
-            if number not in self._found:
-                self._found[number] = _belief(kept, place)
-        found = ((number, self._found[number]) for number in sorted(self._found))
-        return {number: belief for number, belief in found if belief is not None}
+            self._place = place
+        for kept in self._kept.values():
+            if kept.found is None or kept.found[0] is not self._place:
+                kept.found = self._place, _belief(kept, place)
+        found = ((number, self._kept[number].found) for number in sorted(self._kept))
+        return {number: each[1] for number, each in found if each is not None and each[1] is not None}
 
     def name(self, place: Place, token: int) -> str:
         """The text of a token, or the action of a world."""
@@ -155,10 +120,6 @@ class Beliefs:
         if place.state and (survey := next(filter(None, surveys), None)) is not None:
             return survey.actions[token]
         return self.pieces.get(token, "")
-
-    def _drop(self, number: int) -> None:
-        del self._kept[number]
-        self._found.pop(number, None)
 
 
 def _belief(kept: _Kept, place: Place) -> Belief | None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from rlplay.trace.metrics import means_the_same
 from rlplay.trace.numbers import compact
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Staged
-from rlplay.trace.settings import effective_from
+from rlplay.trace.settings import effective_from, part_of
 
 Series = tuple[list[int], list[float]]
 
@@ -189,12 +189,11 @@ class History:
     def _mark(self, record: AnyRecord) -> None:
         match record:
             case Changed():
-                since = record.update - 1 if record.phase == "sample" else record.update
                 text = f"{record.name} {_short(record.previous)} → {_short(record.value)}"
-                self._marks.append((since, Mark(effective_from(record), text, "changed")))
+                self._marks.append((part_of(record), Mark(effective_from(record), text, "changed")))
             case Staged() if record.update > 1:
                 self._borders.add(record.update)
-                self._marks.append((record.update - 1, Mark(record.update, f"stage {record.name}", "changed")))
+                self._marks.append((part_of(record), Mark(record.update, f"stage {record.name}", "changed")))
             case Rewound() if record.abandoned > record.update:
                 self._marks.append((record.update, Mark(record.update, f"rewound from {record.abandoned}", "back")))
             case Rewound() if record.abandoned and not record.asked:  # else there was nothing to resume

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from rlplay.trace.records import Array, Evaluated
+from rlplay.trace.known import Known
+from rlplay.trace.records import AnyRecord, Array, Evaluated
 
 Kind = Literal["learned", "forgotten", "wavered", "never", "always"]
 KINDS: tuple[Kind, ...] = ("learned", "forgotten", "wavered", "never", "always")
 """Right at last only, at first only, at both or neither but not throughout, at no evaluation, at every evaluation."""
-MOST = 160
-"""Evaluations kept. Of a longer run, every second, third or further one is read."""
 
 
 class Course(NamedTuple):
@@ -49,50 +48,18 @@ class Learned(NamedTuple):
         return sum(course.rewards[at] >= self.middle for course in self.courses)
 
 
-class Evaluations:
+class Evaluations(Known[Evaluated]):
     """The held-out answers of the live branch of a run."""
 
-    def __init__(self) -> None:
-        self.missing: list[int] = []  # evaluations still to be read, ascending
-        self.stale = False  # the run file may have other evaluations than those known
-        self.version = 0
+    def __init__(self, by_update: Callable[[], dict[int, Any]] = dict) -> None:
+        super().__init__(by_update)
         self.problem = ""  # why an evaluation could not be read
-        self._rewinds = 0
-        self._kept: dict[int, Evaluated] = {}
-        self._learned: tuple[int, Learned] = 0, courses([])
+        self._learned = self.version, courses([])
 
-    def expect(self, evaluated: Iterable[int], rewinds: int = 0) -> None:
-        """The updates with an evaluation: those not yet read are `missing`, those no longer there are dropped.
-
-        If the run went back since the last call (it has now done so `rewinds` times), all are read again.
-        """
-        numbers, self.stale = sorted(evaluated), False
-        self._kept = {n: each for n, each in self._kept.items() if rewinds == self._rewinds and n in set(numbers)}
-        self._rewinds = rewinds
-        wanted = dict.fromkeys([*numbers[:: -(-len(numbers) // MOST) or 1], *numbers[-1:]])
-        self.missing = [number for number in wanted if number not in self._kept]
-        self.version += 1
-
-    def take(self, number: int, evaluated: Evaluated | None) -> None:
-        """A missing evaluation was read; without its answers it is left out."""
-        self.missing = [each for each in self.missing if each != number]
-        self.version += 1
-        if evaluated is not None and evaluated.update == number:
-            self.add(evaluated)
-
-    def add(self, evaluated: Evaluated) -> None:
-        """Another evaluation."""
-        self._kept[evaluated.update] = evaluated
-        if len(self._kept) > 2 * MOST:
-            for number in sorted(self._kept)[1:-1:2]:
-                del self._kept[number]
-        self.version += 1
-
-    def go_back(self, number: int) -> None:
-        """Drop the evaluations after update `number`."""
-        self._kept = {each: kept for each, kept in self._kept.items() if each <= number}
-        self.missing = [each for each in self.missing if each <= number]
-        self.version += 1
+    def add(self, record: AnyRecord) -> None:
+        """Take any record; evaluations are kept."""
+        if isinstance(record, Evaluated):
+            self._keep(record.update, record)
 
     @property
     def learned(self) -> Learned:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rlplay.trace.kinds import SomeSettings
-from rlplay.trace.records import Changed, SettingsChange
+from rlplay.trace.records import AnyRecord, Changed, Rewound, SettingsChange, Staged, Started
 from rlplay.trace.update import PHASES, Phase
 
 Point = tuple[int, Phase]
@@ -42,6 +42,18 @@ class Timeline:
         self.begun = dict(begun)
         self.changes = list(changes)
 
+    def add(self, record: AnyRecord) -> None:
+        """Take any record; those that neither change settings nor undo a change are ignored."""
+        match record:
+            case Started():
+                self.begun = dict(record.settings)
+            case Changed() | Staged():
+                self.changes.append(record)
+            case Rewound():
+                self.changes = [change for change in self.changes if part_of(change) <= record.update]
+            case _:
+                pass
+
     def at(self, update: int, phase: Phase = "update") -> dict[str, Any]:
         """The settings that hold in a phase of an update."""
         return self._with(change for change in self.changes if not _later(change, (update, phase)))
@@ -58,11 +70,7 @@ class Timeline:
 
     def after(self, update: int) -> list[SettingsChange]:
         """The changes that are undone when the run goes back to the end of `update`."""
-        return [change for change in self.changes if _later(change, (update + 1, "sample"))]
-
-    def go_back(self, update: int) -> None:
-        """The run is back at the end of `update`."""
-        self.changes = [change for change in self.changes if not _later(change, (update + 1, "sample"))]
+        return [change for change in self.changes if part_of(change) > update]
 
     def _with(self, changes: Iterable[SettingsChange]) -> dict[str, Any]:
         settings = dict(self.begun)
@@ -76,6 +84,11 @@ def next_point(point: Point) -> Point:
     update, phase = point
     index = PHASES.index(phase) + 1
     return (update, PHASES[index]) if index < len(PHASES) else (update + 1, "sample")
+
+
+def part_of(change: SettingsChange) -> int:
+    """The update whose end has a change in it: going back to that one, or a later one, keeps the change."""
+    return change.update - 1 if change.phase == "sample" else change.update
 
 
 def effective_from(change: Changed) -> int:

@@ -45,7 +45,7 @@ async def _run(app: Playground, argument: Any) -> None:
 
 async def _undo(app: Playground, _argument: Any) -> None:
     status = app.session.status
-    newest = app.session.newest
+    newest = app.session.run.newest
     if status is None or newest is None:
         app.notify("There is nothing to undo yet.")
         return
@@ -207,7 +207,7 @@ async def _curve(app: Playground, argument: Any) -> None:
     if argument is None:
         app.curves.seen[0].focus()
     else:
-        app.curves.put_up(app.session.history.named(str(argument)))
+        app.curves.put_up(app.session.run.history.named(str(argument)))
 
 
 def _named_view(name: str) -> Action:
@@ -321,7 +321,7 @@ async def _tour(app: Playground, _argument: Any) -> None:
 
 async def _quit(app: Playground, _argument: Any) -> None:
     session = app.session
-    app.exit(2 if session.failed is not None and session.started is None else 0)
+    app.exit(2 if session.failed is not None and session.run.started is None else 0)
 
 
 ACTIONS: dict[str, Action] = {

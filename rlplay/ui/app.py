@@ -260,7 +260,7 @@ class RlplayApp(Tuning):
 
     @on(UpdatePicked)
     def _update_picked(self, event: UpdatePicked) -> None:
-        newest = self.session.newest
+        newest = self.session.run.newest
         if newest is not None and event.number == newest.number:
             self.session.back_to_live()
         elif not self.session.look_at(event.number):
@@ -348,7 +348,7 @@ class RlplayApp(Tuning):
 
     def share(self) -> tuple[str, str]:
         """The share code of the lesson at this moment, and what it leaves out; or "", and why there is none."""
-        started, held = self.session.started, msgspec.convert(self.session.settings, Settings)
+        started, held = self.session.run.started, msgspec.convert(self.session.settings, Settings)
         assert started is not None
         return Reproduction(scenario_of(started)).moment(self.lesson.played.steps, held)
 
@@ -380,7 +380,7 @@ class RlplayApp(Tuning):
 
     async def _play(self) -> None:
         await self.lesson.play()
-        started = self.session.started
+        started = self.session.run.started
         if started is not None and (name := bundled_name(started)):
             with contextlib.suppress(OSError):  # a lesson goes on where nothing can be kept
                 user_preferences.keep_lesson(name, self.lesson.played)

@@ -89,11 +89,11 @@ def commands(app: Playground) -> Iterator[SystemCommand]:
             yield command(f"Better: {side}", "Label the current pair, and go to the next.", "prefer", choice)
     for lens in LENSES.values():
         yield command(f"Colour: {lens.title} ({lens.name})", worded(lens.reading, word), "lens", lens.name)
-    for name in app.session.history.names():
+    for name in app.session.run.history.names():
         row = describe(name)
         reading = "" if row is None else row.reading or row.formula
         yield command(f"Curve: {single(name).title} ({visible(name)})", reading, "curve", name, listed=False)
-    for name in app.session.history.names():
+    for name in app.session.run.history.names():
         if name.startswith("gold/"):
             words, both = f"Curve: Reward over {within(single(name).title)}", f"reward over {name}"
             yield command(words, "Two lines in one plot, each with its own scale.", "curve", both, listed=False)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def paste(app: Playground) -> None:
     """Ask for a share code, and apply its settings."""
-    started = app.session.started
+    started = app.session.run.started
     if started is None:
         app.notify("The engine is still starting; its settings are not yet known.")
         return
@@ -37,7 +37,7 @@ def lessons(app: Playground) -> None:
 
     session = app.session
     # Resumed runs have no lesson.
-    here = bundled_name(session.started) if session.started is not None and session.source.script else ""
+    here = bundled_name(session.run.started) if session.run.started is not None and session.source.script else ""
 
     def chosen(name: str | None) -> None:
         if name is None:
@@ -90,7 +90,7 @@ def label(app: Playground, session: Session | None = None, letter: str = "") -> 
     from rlplay.ui.session.labelling import Labelling
 
     session = session or app.session
-    update = session.newest
+    update = session.run.newest
     if update is None or update.sampled is None or not session.asks:
         return
 
@@ -103,7 +103,7 @@ def label(app: Playground, session: Session | None = None, letter: str = "") -> 
 
 def branch(app: Playground, number: int | None) -> None:
     """Ask what should differ in a branch from the end of update `number`; None means the update on the screen."""
-    started = app.session.started
+    started = app.session.run.started
     if started is None:
         app.notify("Nothing to branch from yet: the engine is still starting.")
         return
@@ -149,7 +149,7 @@ def moments(app: Playground, chosen: list[int] | None = None) -> None:
     from rlplay.ui.session.moments import first_moment
 
     session = app.session
-    after = session.finished if session.older_update is None else min(session.older_update, session.finished)
+    after = session.run.finished if session.older_update is None else min(session.older_update, session.run.finished)
     before, after = chosen or (first_moment(session, after), after)
 
     def compare(before: int, after: int, group: int) -> None:

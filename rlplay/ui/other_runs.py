@@ -60,11 +60,11 @@ class OtherRuns:
         The branch replaces the other runs: the engine of an earlier branch ends, and its run file stays.
         """
         one = self._first
-        assert one.started is not None
-        path = paths.new_run(f"{one.started.scenario}-from-{number}")
+        assert one.run.started is not None
+        path = paths.new_run(f"{one.run.started.scenario}-from-{number}")
         from rlplay.ui.screens.copying import CopyingScreen
 
-        if asked := strange(code_of_run(scenario_of(one.started), one.timeline)):
+        if asked := strange(code_of_run(scenario_of(one.run.started), one.run.timeline)):
             words = (
                 f"No branch: the run names the code of {', '.join(asked)}. 'rlplay resume' asks whether to trust it."
             )
@@ -75,7 +75,7 @@ class OtherRuns:
         try:
             await asyncio.to_thread(branch, one.source.path, number, path, copying.going)
             await self.close()
-            self.sessions = [Session(LiveSource(_job(one.started, path)))]
+            self.sessions = [Session(LiveSource(_job(one.run.started, path)))]
             self._follow(self.sessions[0], changes)
             made = True
         except RunFileError as error:

@@ -147,7 +147,7 @@ class Playground(GatedApp):
 
     def exhibit(self, metrics: Sequence[str]) -> None:
         """Show the curves of `metrics`, without the focus; the most that fit, the first of them before the others."""
-        names = list(dict.fromkeys(map(self.session.history.named, metrics)))
+        names = list(dict.fromkeys(map(self.session.run.history.named, metrics)))
         if not names:
             return
         narrow = self.main.has_class("-narrow")

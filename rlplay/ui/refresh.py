@@ -109,7 +109,7 @@ class Refresher:
 
     def _panels(self) -> list[str]:
         """The panels that the scenario of the run wants; none if this rlplay cannot read it."""
-        started = self._app.session.started
+        started = self._app.session.run.started
         if started is not self._wanted[0]:
             wanted: list[str] = []
             with contextlib.suppress(msgspec.MsgspecError):
@@ -127,10 +127,10 @@ class Refresher:
             app.narrator.narrate(_narration(session), app.spot())
         app.curves.mark_update(session.older_update)
         app.curves.world, app.curves.wanted = session.world, self._panels()
-        app.curves.beliefs, app.curves.evaluations = session.beliefs, session.evaluations
+        app.curves.beliefs, app.curves.evaluations = session.run.beliefs, session.run.evaluations
         app.curves.box = None if app.finder.query is None else app.finder.query.box
         app.curves.steered = session.has_engine
-        app.curves.foreign = session.started is not None and bool(session.started.source)
+        app.curves.foreign = session.run.started is not None and bool(session.run.started.source)
         app.curves.readers = {River: partial(next_belief, session), LearningMap: partial(next_evaluation, session)}
         settings = session.settings_of(session.shown)
         if not session.source.live and session.status is None:  # the recording is still being read
@@ -138,7 +138,7 @@ class Refresher:
         elif changes & {"update", "history"} and (
             _curves_are_due(session, changes) or app.curves.shows_answers or not app.curves.fit(settings)
         ):
-            app.curves.prepare(session.history, session.shown, settings)
+            app.curves.prepare(session.run.history, session.shown, settings)
         for notice in session.notices:
             severity = notice.level if notice.level in ("warning", "error") else "information"
             app.notify(visible_lines(notice.text), severity=severity, markup=False)
@@ -165,7 +165,7 @@ def _narration(session: Session) -> Narration:
     phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
     settings, finding = session.settings_of(session.shown, phase), next(iter(examine(session)[1]), None)
     undoes = not session.cannot("undo")
-    narration = narrate(session.shown, session.history, settings, session.place, undoes, finding)
+    narration = narrate(session.shown, session.run.history, settings, session.place, undoes, finding)
     if session.shown is None:  # later it has the words of the update
         return Narration(narration.happened, worded(narration.next, session.step_word), narration.warning)
     return narration
@@ -178,7 +178,7 @@ def _live(session: Session) -> Narration | None:
     if session.asks:
         return narrate_asking(len(session.asks))
     if session.runs_on:
-        return narrate_run(session.history, session.step_word)
+        return narrate_run(session.run.history, session.step_word)
     if session.undone or session.reset:
         return narrate_undone(
             0 if session.shown is None else session.shown.number, session.undone, literal(changes_line(session.reset))

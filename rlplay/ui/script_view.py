@@ -50,7 +50,7 @@ class AppStage:
         """Check a claim against the records so far."""
         if isinstance(expect.quantity, MetricValue):
             self._metrics[expect.text] = expect.quantity.metric.removeprefix("eval_")
-        return check(expect, self._app.session.history, self._app.session.ended)
+        return check(expect, self._app.session.run.history, self._app.session.run.ended)
 
     def shows(self, verb: str, argument: Any) -> bool:
         """Whether the screen is as the verb with this argument leaves it, as far as that can be seen.

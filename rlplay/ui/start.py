@@ -29,7 +29,7 @@ def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment 
     begins = not (demo or moment.step or job.resume)
     app.samples_first, app.orients = begins, begins and first_time()
     status = run(app)
-    if app.session.finished and not app.is_web:
+    if app.session.run.finished and not app.is_web:
         print(kept(Path(job.run)), file=sys.stderr)
     if app.next_scenario is None:
         return status

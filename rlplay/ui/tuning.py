@@ -31,7 +31,7 @@ class Tuning(Playground):
 
         The cursor is on the one named `at`, else on the one that the focused curve is about, else where it was last.
         """
-        started = self.session.started
+        started = self.session.run.started
         if started is None:
             self.notify("The engine is still starting; its settings are not yet known.")
             return

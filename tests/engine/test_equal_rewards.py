@@ -20,8 +20,8 @@ from rlplay.engine.credit import assigned
 from rlplay.engine.score import weighted
 from rlplay.engine.tensors import Tensors
 from rlplay.health.run import Health
-from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished, Sampled
+from rlplay.trace.run import Run
 from rlplay.trace.update import Update
 from tests.engine.conftest import FROM_REWARDS
 from tests.engine.test_more_axes import records_of
@@ -143,7 +143,7 @@ def test_no_weight_changes_and_the_screen_agrees(start: Callable[..., Any], algo
     for record in records:
         if record.update == 2:
             update.add(record)
-    health = Health(History())
+    health = Health(Run())
     health.add(update)
     found = {finding.name: finding for finding in health.findings(2, {"algorithm": algorithm})}
     assert found["no signal"].title == "Every advantage is 0"

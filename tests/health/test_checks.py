@@ -15,10 +15,10 @@ from rlplay.health.examine import CHECKS, findings, passed
 from rlplay.health.finding import Problem
 from rlplay.health.run import Health
 from rlplay.health.setup import template
-from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped, Survey
+from rlplay.trace.run import Run
 from rlplay.trace.update import Update
-from tests.recorded import SETTINGS, synthetic_update
+from tests.recorded import SETTINGS, synthetic_started, synthetic_update
 
 CHOSEN = SETTINGS
 
@@ -37,12 +37,13 @@ def records(number, **fields):
 
 def examined(updates=6, settings=CHOSEN, ends=None, **fields):
     """The findings of a run whose updates all have these fields."""
-    health = Health(History(), ends)
+    health = Health(run := Run())
+    run.add(synthetic_started(ends=ends or {}))
     for number in range(1, updates + 1):
         update = Update(number)
         for record in records(number, **fields):
             update.add(record)
-            health.history.add(record)
+            health.run.history.add(record)
         health.add(update)
     return health.findings(updates, settings)
 
@@ -145,12 +146,12 @@ def test_a_sampler_in_another_program_may_be_off_by_its_precision():
 
 
 def test_what_says_nothing_about_ends_has_no_good_word_about_them():
-    health = Health(History(), None)
+    health = Health(Run())
     for number in range(1, 4):
         update = Update(number)
         for record in records(number, sampled={"ends_known": False}):
             update.add(record)
-            health.history.add(record)
+            health.run.history.add(record)
         health.add(update)
     run = health.evidence(3, CHOSEN)
     assert run is not None
@@ -262,11 +263,11 @@ def test_cut_answers_come_first_only_where_they_earn_less():
 
 
 def test_a_check_that_passes_says_nothing_to_the_contrary():
-    health = Health(History())
+    health = Health(Run())
     update = Update(1)
     for record in records(1, sampled=cut, scored=by_prompt, credited=silent, finished=flat_groups):
         update.add(record)
-        health.history.add(record)
+        health.run.history.add(record)
     health.add(update)
     run = health.evidence(1, CHOSEN)
     fine = dict(passed(run, findings(run)))
@@ -338,7 +339,7 @@ def test_answers_that_repeat_themselves():
 
 
 def test_a_walk_of_one_move_has_not_ended_at_once():
-    health, update = Health(History()), Update(1)
+    health, update = Health(Run()), Update(1)
     for record in records(1):
         update.add(record)
     health.add(update)

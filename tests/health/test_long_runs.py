@@ -7,8 +7,8 @@ from itertools import pairwise
 import msgspec
 
 from rlplay.health.run import FIRST, LAST, MOST, Health
-from rlplay.trace.history import History
 from rlplay.trace.records import Staged
+from rlplay.trace.run import Run
 from rlplay.trace.update import Update
 from tests.recorded import synthetic_update
 
@@ -16,10 +16,10 @@ LONG, BORDER = 1500, 700
 
 
 def test_the_newest_updates_and_the_beginning_of_each_stage_stay_known() -> None:
-    history = History()
-    history.add(Staged(update=1, index=0, stages=2, name="a", settings={}))
-    history.add(Staged(update=BORDER + 1, index=1, stages=2, name="b", settings={}))
-    health, records = Health(history), synthetic_update(1, prompts=1, generations=2, length=4)
+    run = Run()
+    run.add(Staged(update=1, index=0, stages=2, name="a", settings={}))
+    run.add(Staged(update=BORDER + 1, index=1, stages=2, name="b", settings={}))
+    health, records = Health(run), synthetic_update(1, prompts=1, generations=2, length=4)
     for number in range(1, LONG + 1):
         update = Update(number)
         for record in records:
@@ -31,6 +31,6 @@ def test_the_newest_updates_and_the_beginning_of_each_stage_stay_known() -> None
     assert [n for n in known if n > BORDER][:FIRST] == [BORDER + n for n in range(1, FIRST + 1)]
     assert known[-LAST:] == list(range(LONG - LAST + 1, LONG + 1))
     assert max(b - a for a, b in pairwise(known)) < LONG / 10, "some of all times"
-    run = health.evidence(LONG, {})
-    assert run is not None
-    assert [each.update for each in run.digests] == [n for n in known if n >= run.first]
+    found = health.evidence(LONG, {})
+    assert found is not None
+    assert [each.update for each in found.digests] == [n for n in known if n >= found.first]

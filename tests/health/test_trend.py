@@ -10,8 +10,8 @@ from rlplay.health.finding import Evidence
 from rlplay.health.policy import flat, risen
 from rlplay.health.run import Health
 from rlplay.health.trend import WINDOW, trend
-from rlplay.trace.history import History
 from rlplay.trace.records import Finished, Scored
+from rlplay.trace.run import Run
 from rlplay.trace.update import Update
 from tests.recorded import SETTINGS, synthetic_update
 
@@ -23,11 +23,11 @@ T95 = 2.101  # Student's t with WINDOW - 2 degrees of freedom, 97.5 %
 
 def run(rewards, best=1.0, settings=CHOSEN, **metrics) -> Evidence:
     """A run with these mean rewards, in whose last update answers earn 0 or `best`."""
-    health, update = Health(History()), Update(len(rewards))
+    health, update = Health(Run()), Update(len(rewards))
     finished = next(record for record in RECORDS if isinstance(record, Finished))
     for number, reward in enumerate(rewards, start=1):
         numbers = {"reward": float(reward), **metrics}
-        health.history.add(msgspec.structs.replace(finished, update=number, metrics=numbers))
+        health.run.history.add(msgspec.structs.replace(finished, update=number, metrics=numbers))
     for record in RECORDS:
         if isinstance(record, Scored):
             earned = np.where(np.arange(len(record.rewards)) % 2, best, 0).astype(np.float32)

@@ -10,6 +10,7 @@ from pathlib import Path
 from rlplay.algorithms.settings import decoded
 from rlplay.cli.table import table
 from rlplay.health.run import Health
+from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
 from tests.sick.runs import HEALTHY, SICK, Sample, play
 
@@ -35,7 +36,7 @@ def judge(sample: Sample, run: Path) -> Verdict:
     """Examine a run at each of its updates, as the screen does while it trains."""
     said: dict[int, str] = {}
     with RunReader(run) as reader:
-        health = Health(reader.history(), reader.started.ends)
+        health = Health(Run.recorded(reader))
         for number in reader.updates():
             health.add(reader.load(number))
             found = health.findings(number, decoded(reader.settings(number)))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import numpy as np
 import pytest
 
-from rlplay.trace.beliefs import CANDIDATES, MOST, Beliefs, Place
-from rlplay.trace.learning import Evaluations
-from rlplay.trace.records import Evaluated, Sampled, Survey
+from rlplay.trace.beliefs import CANDIDATES, Beliefs, Place
+from rlplay.trace.records import Sampled, Survey
 from rlplay.trace.update import Update
 from tests.recorded import synthetic_sampling, synthetic_update
 
@@ -104,39 +101,12 @@ def test_no_place_without_a_sampled_token() -> None:
     assert Beliefs().place(update_of(record), (999, 0)) is None
 
 
-def test_only_finished_sampling_counts_and_going_back_forgets() -> None:
+def test_only_finished_sampling_counts() -> None:
     beliefs = Beliefs()
     beliefs.add(synthetic_sampling(1)[0])
     assert beliefs.known == 0
-    for number in (1, 2, 3):
-        beliefs.add(sampled(number))
-    assert set(beliefs.at(Place())) == {1, 2, 3}
-    beliefs.go_back(1)
-    assert set(beliefs.at(Place())) == {1}
-
-
-def test_what_was_seen_live_is_not_read_again() -> None:
-    beliefs = Beliefs()
     beliefs.add(sampled(1))
-    beliefs.expect([1, 2])
-    assert beliefs.missing == [2]
-    beliefs.expect([])
-    assert (beliefs.missing, beliefs.known) == ([], 0)
-
-
-def test_recorded_updates_are_read_again_after_a_rewind() -> None:
-    beliefs = Beliefs()
-    beliefs.stale = True
-    beliefs.expect([1, 2], 0)
-    assert not beliefs.stale
-    beliefs.take(1, update_of(sampled(1)))
-    beliefs.take(2, None)  # its tokens were not kept
-    assert beliefs.missing == []
     assert set(beliefs.at(Place())) == {1}
-    beliefs.expect([1, 2, 3], 0)
-    assert beliefs.missing == [2, 3]
-    beliefs.expect([1, 2, 3], 1)
-    assert beliefs.missing == [1, 2, 3]
 
 
 def test_an_update_that_is_sampled_again_takes_the_place_of_the_first() -> None:
@@ -163,38 +133,6 @@ def test_the_prompt_is_kept_if_half_of_the_updates_asked_it() -> None:
         assert (place.prompt is None) == (number == 5)
 
 
-@pytest.mark.parametrize("kept", [Beliefs(), Evaluations()])
-def test_whatever_changes_what_is_known_is_a_new_version(kept: Beliefs | Evaluations) -> None:
-    update, evaluated = (
-        update_of(sampled(2)),
-        Evaluated(update=2, metrics={}, prompts=["a"], completions=["b"], rewards=np.ones(1), seconds=0.0),
-    )
-    take: Any = kept.take
-    add: Any = kept.add
-    one = update if isinstance(kept, Beliefs) else evaluated
-    versions = [kept.version]
-    for change in (
-        lambda: kept.expect([1, 2]),
-        lambda: take(1, None),
-        lambda: take(2, one),
-        lambda: add(sampled(3) if isinstance(kept, Beliefs) else msgspec.structs.replace(evaluated, update=3)),
-        lambda: kept.go_back(2),
-    ):
-        change()
-        versions.append(kept.version)
-    assert len(set(versions)) == len(versions)
-
-
-def test_a_long_run_keeps_some_updates_its_first_and_its_last() -> None:
-    beliefs, record = Beliefs(), sampled(1)
-    for number in range(1, 3 * MOST):
-        beliefs.add(msgspec.structs.replace(record, update=number))
-        assert beliefs.known <= 2 * MOST
-    found = list(beliefs.at(Place()))
-    assert (found[0], found[-1]) == (1, 3 * MOST - 1)
-    assert max(np.diff(found)) <= 2
-
-
 def test_in_a_world_a_place_is_a_square_and_its_shares_those_of_the_moves() -> None:
     logprobs = np.log(np.array([[0.5, 0.5], [0.9, 0.1]], dtype=np.float32))
     survey = Survey(states=["a1", "b1"], actions=["←", "→"], logprobs=logprobs, values=None)
@@ -210,13 +148,6 @@ def test_in_a_world_a_place_is_a_square_and_its_shares_those_of_the_moves() -> N
     assert found[1].shares == pytest.approx({0: 0.9, 1: 0.1})
     assert [beliefs.name(place, move) for move in (0, 1)] == ["←", "→"]
     assert beliefs.at(Place(state="c1")) == {}
-
-
-def test_a_long_run_is_read_in_strides_and_ends_with_its_newest_update() -> None:
-    beliefs = Beliefs()
-    beliefs.expect(range(1, 10 * MOST + 1))
-    assert len(beliefs.missing) <= MOST + 1
-    assert beliefs.missing[-1] == 10 * MOST
 
 
 def test_the_whole_vocabulary_is_not_kept() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rlplay.trace.learning import MOST, Evaluations, courses
+from rlplay.trace.learning import Evaluations, courses
 from rlplay.trace.records import Evaluated
 
 PROMPTS = ["always", "never", "learned late", "learned", "forgotten", "wavers"]
@@ -69,28 +69,6 @@ def test_the_map_counts_right_prompts_and_knows_the_ends() -> None:
     assert np.isnan(courses([]).ends).all()
 
 
-def test_evaluations_are_read_once_dropped_by_a_rewind_and_thinned() -> None:
-    kept = Evaluations()
-    kept.stale = True
-    kept.expect([0, 5, 10])
-    assert (kept.missing, kept.stale) == ([0, 5, 10], False)
-    for place, each in enumerate(run()[:3], start=1):
-        kept.take(each.update, each)
-        assert kept.missing == [0, 5, 10][place:]
-    kept.take(10, None)  # damaged since: what was read stays
-    assert (kept.missing, kept.learned.updates) == ([], [0, 5, 10])
-    kept.go_back(5)
-    assert kept.learned.updates == [0, 5]
-    kept.add(run()[3])
-    kept.take(20, run()[1])  # an older one, because that of update 20 was not kept
-    assert kept.learned.updates == [0, 5, 15]
-    kept.expect([0, 5, 15], rewinds=1)
-    assert kept.missing == [0, 5, 15], "another branch may have the same updates"
-    kept.expect(range(10 * MOST))
-    assert len(kept.missing) <= MOST + 1
-    assert (kept.missing[0], kept.missing[-1]) == (0, 10 * MOST - 1)
-
-
 def test_a_single_prompt_is_one_line_and_known_without_being_read() -> None:
     kept = Evaluations()
     kept.add(evaluated(5, [1], ["a"], copies=3))
@@ -100,13 +78,3 @@ def test_a_single_prompt_is_one_line_and_known_without_being_read() -> None:
     assert (course.rewards, course.answers) == ([1], [["a 5"] * 3])
     kept.expect([])
     assert (kept.missing, kept.learned.courses) == ([], [])
-
-
-def test_a_long_run_keeps_some_evaluations_its_first_and_its_last() -> None:
-    kept = Evaluations()
-    for update in range(3 * MOST):
-        kept.add(evaluated(update, [update], ["a"]))
-        assert len(kept.learned.updates) <= 2 * MOST
-    updates = kept.learned.updates
-    assert (updates[0], updates[-1], len(updates)) == (0, 3 * MOST - 1, len(kept.learned.courses[0].rewards))
-    assert max(np.diff(updates)) <= 2

@@ -12,6 +12,7 @@ from rlplay.health.run import Health
 from rlplay.trace.history import History
 from rlplay.trace.numbers import number
 from rlplay.trace.records import Started
+from rlplay.trace.run import Run as FoldedRun
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.formula.action_value import action_value
@@ -102,11 +103,11 @@ def test_the_narrator_says_what_both_policies_earn(run: Run) -> None:
 
 
 def test_the_remedy_for_too_little_exploration_is_a_larger_epsilon(run: Run) -> None:
-    health, update = Health(History()), run.updates[12]
+    health, update = Health(FoldedRun()), run.updates[12]
     assert update.finished is not None
     for at in range(1, 13):
         metrics = {"entropy": 1.4 if at < 3 else 0.0, "reward": -1.0}
-        health.history.add(msgspec.structs.replace(update.finished, update=at, metrics=metrics))
+        health.run.history.add(msgspec.structs.replace(update.finished, update=at, metrics=metrics))
     health.add(update)
     for settings, setting in (
         (SETTINGS, "exploration_rate"),

@@ -172,9 +172,9 @@ async def test_older_updates_come_from_the_run_file_when_memory_has_let_go():
         for number in range(1, 20):
             source.update(number)
         await settled(pilot)
-        oldest = min(app.session._updates)
+        oldest = min(app.session.run.updates)
         assert oldest > 1
-        source.kept[1] = app.session._updates[oldest]
+        source.kept[1] = app.session.run.updates[oldest]
         assert app.session.look_at(1)
         assert not app.session.look_at(2)
 
@@ -274,7 +274,7 @@ async def test_a_changed_setting_is_marked():
     async with app.run_test(size=WIDE) as pilot:
         source.records([Changed(update=1, phase="sample", name="beta", value=0.1, previous=0.0)])
         await settled(pilot)
-        assert app.session.history.marks
+        assert app.session.run.history.marks
 
 
 async def test_seconds_add_up_over_updates():

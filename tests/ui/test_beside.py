@@ -59,6 +59,6 @@ async def test_a_panel_beside_keeps_what_the_user_chose_and_shows_what_had_no_ro
         await settled(pilot)
         assert app.curves.seen[4].has_focus, "the tree is on the screen already"
         app.curves.wanted = ["reward", "completions/mean_length", "belief"]
-        app.curves.prepare(app.session.history, app.session.shown, app.session.settings_of(app.session.shown))
+        app.curves.prepare(app.session.run.history, app.session.shown, app.session.settings_of(app.session.shown))
         assert Ratios() not in [panel.view for panel in app.curves.row], "it comes fifth"
         assert beside(app)[-1] == single("grad_norm")

@@ -80,7 +80,7 @@ async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -
                 app.show_view("answers")
                 held = msgspec.to_builtins(settings)
                 app.session.settings_of = lambda *_given, held=held: held  # type: ignore[method-assign]
-                app.curves.prepare(app.session.history, app.session.shown, held)
+                app.curves.prepare(app.session.run.history, app.session.shown, held)
                 await pilot.pause()
                 if isinstance(said, ScreenVerb):
                     await app.perform(said.verb, said.argument)

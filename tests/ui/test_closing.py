@@ -20,7 +20,7 @@ TYPED = ["find", "glossary", "paste"]
 async def begun(pilot, source):
     source.update(1)
     await settled(pilot)
-    source.kept[1] = pilot.app.session.newest
+    source.kept[1] = pilot.app.session.run.newest
     source.status(1)
     await settled(pilot)
 
@@ -103,7 +103,7 @@ async def test_the_question_follows_the_run_without_reading_the_run_file(monkeyp
         assert shown(app.screen.query_one("Static")).endswith("goes on after update 1.")
         source.update(2)
         await until(pilot, lambda: "after update 1. Update 2 then" in shown(app.screen.query_one("Static")))
-        source.kept[2] = app.session.newest
+        source.kept[2] = app.session.run.newest
         source.status(2)
         await until(pilot, lambda: shown(app.screen.query_one("Static")).endswith("goes on after update 2."))
         source.put(Failed("out of memory"), None)

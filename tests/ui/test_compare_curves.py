@@ -119,7 +119,7 @@ async def test_the_cursor_on_a_mark_says_what_it_is_and_of_which_run(tmp_path):
     app = compared(tmp_path)
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        screen.runs.both[1].history.add(Rewound(update=2, abandoned=3))
+        screen.runs.both[1].run.add(Rewound(update=2, abandoned=3))
         screen.follow()
         panel = screen.curves.panels[0]
         panel.focus()

@@ -92,7 +92,7 @@ async def test_what_is_compared_stays_while_the_runs_go_on(tmp_path):
         for session in screen.runs.both:
             for number in range(5, 20):
                 for record in synthetic_update(number):
-                    session.history.add(record)
+                    session.run.history.add(record)
         screen.follow()
         assert (all_text(screen.tokens[0]), screen.tokens[0].cursor) == before
         await pilot.press("v")
@@ -209,7 +209,7 @@ async def test_each_side_has_the_statistic_as_its_own_kind_of_update_calls_it(tm
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         app.lens_choice = "advantages"
-        screen.runs.both[1].timeline.begun = {**SETTINGS, "loss_type": "sigmoid"}
+        screen.runs.both[1].run.timeline.begun = {**SETTINGS, "loss_type": "sigmoid"}
         screen._drawn = None
         screen.follow()
         titles = [tokens._border_title.plain for tokens in screen.tokens]

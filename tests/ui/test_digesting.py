@@ -13,8 +13,8 @@ import pytest
 from rlplay.health import run as health_run
 from rlplay.health.digest import Digest
 from rlplay.health.run import Health
-from rlplay.trace.history import History
 from rlplay.trace.records import Scored
+from rlplay.trace.run import Run
 from rlplay.trace.update import Update
 from rlplay.ui.session import digesting
 from rlplay.ui.session.digesting import Digesting
@@ -55,7 +55,7 @@ class Disk:
 
 def fed(disk: Disk) -> tuple[Health, Digesting, asyncio.Event]:
     """A health, what feeds it, and what is set once more is known."""
-    health, done = Health(History()), asyncio.Event()
+    health, done = Health(Run()), asyncio.Event()
     return health, Digesting(health, cast("Source", disk), done.set), done
 
 
@@ -88,10 +88,10 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 
 
 def test_the_health_takes_an_update_that_is_done_again_after_going_back() -> None:
-    health = Health(History())
+    health = Health(Run())
     for number in (1, 2, 3):
         health.add(update(number, 0.25))
-    health.go_back(1)
+    health.run.go_back(1)
     assert rewards(health) == {1: 0.25}
     assert not health.knows(2)
     again = update(2, 0.75)
@@ -104,7 +104,7 @@ async def test_a_digest_that_is_made_while_its_update_is_undone_is_dropped(held:
     health, feeding, done = fed(Disk([]))
     feeding.take(update(1, 0.25))
     assert await asyncio.to_thread(held.begun.acquire, timeout=30)
-    feeding.go_back(0)
+    health.run.go_back(0)
     held.go_on.release()
     await known(done)
     assert rewards(health) == {}
@@ -135,7 +135,7 @@ async def test_a_digest_that_is_made_while_a_later_update_is_undone_is_kept(held
     health, feeding, done = fed(Disk([]))
     feeding.take(update(1, 0.25))
     assert await asyncio.to_thread(held.begun.acquire, timeout=30)
-    feeding.go_back(1)
+    health.run.go_back(1)
     held.go_on.release()
     await known(done)
     assert rewards(health) == {1: 0.25}
@@ -147,7 +147,7 @@ async def test_an_update_that_is_undone_while_it_is_read_is_dropped_and_read_aga
     assert feeding.left(3) == 2
     number, reading = await disk.asked.get()
     assert number == 2
-    feeding.go_back(1)
+    health.run.go_back(1)
     disk.updates[2] = update(2, 0.75)
     reading.set_result(update(2, 0.25))
     for expected in (2, 1):
@@ -165,7 +165,7 @@ async def test_what_was_complete_is_so_no_more_after_going_back() -> None:
     for number in (1, 2, 3):
         feeding.take(disk.updates[number])
     assert feeding.left(4) == 0
-    feeding.go_back(1)
+    health.run.go_back(1)
     assert feeding.left(4) == 2
     for _ in range(2):
         number, reading = await disk.asked.get()
@@ -173,6 +173,6 @@ async def test_what_was_complete_is_so_no_more_after_going_back() -> None:
     await known(done)
     assert feeding.left(4) == 0
     assert rewards(health) == {1: 0.25, 2: 0.25, 3: 0.25}
-    feeding.go_back(1)
+    health.run.go_back(1)
     assert feeding.left(4) == 2, "also what has been read from the run file"
     feeding.stop()

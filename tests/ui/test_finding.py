@@ -197,7 +197,7 @@ async def test_y_copies_what_has_the_focus():
         await pilot.press("y")
         head, row = app.clipboard.splitlines()
         assert head == "update,completions/mean_length,entropy"
-        assert float(row.split(",")[1]) == app.session.history.latest("completions/mean_length")
+        assert float(row.split(",")[1]) == app.session.run.history.latest("completions/mean_length")
         assert any("Copied the answer: “" in notice.message for notice in app._notifications)
 
 

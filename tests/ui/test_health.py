@@ -115,7 +115,7 @@ async def test_a_healthy_run_is_reported_as_healthy():
         await settled(pilot)
         await pilot.press("h")
         await settled(pilot)
-        first, second = app.session.history.series("reward")[1]
+        first, second = app.session.run.history.series("reward")[1]
         reward = f"Reward from {first:.3g} at update 1 to {second:.3g} at 2."
         assert health_text(app).startswith(f"No problem found. {reward}")
         assert not app.screen.query_one(OptionList).display

@@ -313,7 +313,7 @@ async def test_claims_are_about_the_last_update_that_has_ended_while_the_next_is
         source.update(1)
         source.records(synthetic_update(2)[:1])
         await drawn(pilot)
-        assert (app.session.newest.number, app.session.ended.number) == (2, 1)
+        assert (app.session.run.newest.number, app.session.run.ended.number) == (2, 1)
         claim = parse_expect({"text": "Pull", "lens": "credit", "of": "max", "above": -100})
         assert AppStage(app).check(claim).passed
 

@@ -130,10 +130,10 @@ async def test_a_recording_reads_its_evaluations_one_by_one(tmp_path: Path) -> N
     async with app.run_test(size=(160, 45)) as pilot:
         await settled(pilot)
         await settled(pilot)
-        assert app.session.evaluations.stale, "nobody looks at them yet"
+        assert app.session.run.evaluations.stale, "nobody looks at them yet"
         for missing in (4, 3, 2):
             assert next_evaluation(app.session)
-            assert len(app.session.evaluations.missing) == missing
+            assert len(app.session.run.evaluations.missing) == missing
         await pilot.press("E")
         await settled(pilot)
         panel = next(panel for panel in app.curves.seen if isinstance(panel.view, LearningMap))

@@ -317,7 +317,7 @@ async def test_a_reset_begins_the_lesson_on_the_screen_again_without_its_answers
         await until(pilot, lambda: not app.lesson.playing and not app.lesson.begun)
         assert "plays the lesson" in str(app.narrator.render())
         source.update(1)
-        await until(pilot, lambda: app.session.finished == 1)
+        await until(pilot, lambda: app.session.run.finished == 1)
         await pilot.press("t")
         await until(pilot, lambda: "The lesson begins at the start" in str(app.narrator.render()))
         await pilot.press("t")

@@ -7,6 +7,7 @@ import pytest
 from rlplay.health.run import Health
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored, Stepped, Survey
+from rlplay.trace.run import Run
 from rlplay.trace.update import Update
 from rlplay.ui.format.keyed import KEY, keyed
 from rlplay.ui.words.narration import Narration, _became, _clipping, narrate, narrate_run
@@ -29,7 +30,9 @@ def narrated(*kinds, number=1, steps=4, settings=CHOSEN, **changes) -> Narration
 
 def narrated_with_findings(update, history, settings, place="live") -> Narration:
     """The narration as the screen has it: with the gravest finding."""
-    health = Health(history)
+    run = Run()
+    run.history = history
+    health = Health(run)
     health.add(update)
     finding = next(iter(health.findings(update.number, settings)), None)
     return narrate(update, history, settings, place, finding=finding)

@@ -35,7 +35,7 @@ async def test_it_opens_at_the_end_with_all_curves(run):
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
         assert app.session.shown.number == 4
-        assert app.session.history.series("reward")[0] == [1, 2, 3, 4]
+        assert app.session.run.history.series("reward")[0] == [1, 2, 3, 4]
         assert "end of the recording" in str(app.header.render())
         assert "Word problems" in str(app.header.render())
 
@@ -51,7 +51,7 @@ async def test_the_update_shown_is_numbered_and_lit_in_the_curves(run):
             await settled(pilot)
             header = str(app.header.render())
             assert f"update {number} of 4" in header
-            tokens = dict(zip(*app.session.history.series("num_tokens"), strict=True))[number]
+            tokens = dict(zip(*app.session.run.history.series("num_tokens"), strict=True))[number]
             assert f"{tokens:,.0f} tokens" in header
             spans = [span for span in panel.render().spans if span.style == CURSOR]
             assert bool(spans) == lit
@@ -296,7 +296,7 @@ async def test_a_growing_run_is_followed(tmp_path, monkeypatch):
         writer.close()
         await until(pilot, lambda: app.session.shown.number == 2)
         assert app.session.shown.number == 2
-        assert app.session.history.series("reward")[0] == [1, 2]
+        assert app.session.run.history.series("reward")[0] == [1, 2]
 
 
 async def test_a_growing_run_that_goes_back_forgets_the_health_of_what_it_undid(tmp_path, monkeypatch):

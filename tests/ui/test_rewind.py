@@ -55,7 +55,7 @@ async def test_a_rewind_shows_the_update_gone_back_to():
         source.status(1)
         await settled(pilot)
         assert app.session.shown.number == 1
-        assert app.session.history.series("reward")[0] == [1]
+        assert app.session.run.history.series("reward")[0] == [1]
 
 
 async def test_after_going_back_it_says_so_until_it_goes_on():

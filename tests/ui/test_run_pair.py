@@ -19,7 +19,7 @@ def a_session(updates, live=True, running=False):
     session = Session(source)
     for number in range(1, updates + 1):
         (finished,) = (r for r in synthetic_update(number) if isinstance(r, Finished))
-        session.history.add(finished)
+        session.run.history.add(finished)
     source.status(updates, running=running)
     session.apply(source._queue.get_nowait())
     return session
@@ -48,7 +48,7 @@ def test_differences_are_those_of_the_update_compared():
     one, other = a_session(4), a_session(4)
     for session in (one, other):
         session.apply(Recorded(synthetic_started()))
-    other.timeline.changes.append(Changed(update=3, phase="sample", name="beta", value=0.1, previous=0.05))
+    other.run.timeline.add(Changed(update=3, phase="sample", name="beta", value=0.1, previous=0.05))
     pair = RunPair(one, other)
     assert pair.differences() == ["beta 0.05 → 0.1"]
     pair.picked = 2

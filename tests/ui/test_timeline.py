@@ -47,7 +47,7 @@ async def test_every_update_is_listed_with_its_numbers_and_changed_settings(tmp_
         source.records([Changed(update=4, phase="sample", name="epsilon", value=0.1, previous=0.2)])
         updates = await opened(pilot)
         lines = all_text(updates).split("\n")
-        rewards = dict(zip(*app.session.history.series("reward"), strict=True))
+        rewards = dict(zip(*app.session.run.history.series("reward"), strict=True))
         assert [line.split()[:1] for line in lines[:4]] == [["start"], ["1"], ["2"], ["3"]]
         assert f"{rewards[2]:.3f}" in lines[2]
         assert "●" in lines[3], "its snapshot is there"
@@ -83,7 +83,7 @@ async def test_an_update_is_looked_at_and_stands_still_while_the_engine_goes_on(
         for number in range(5, 20):  # more than are held in memory
             source.update(number)
         await settled(pilot)
-        assert app.session.newest.number == 19
+        assert app.session.run.newest.number == 19
         assert (all_text(app.tokens), app.tokens.scroll_y, app.tokens.cursor) == (before, scroll, (1, 3))
         assert "reward" in app.inspector.clipping()[1]
         await pilot.press("escape")
@@ -212,7 +212,7 @@ async def test_the_columns_are_the_numbers_of_the_curves_as_many_as_fit(tmp_path
         titles = [title.strip() for title in head if title.strip()]
         assert titles[:4] == ["update", "reward", "gold score", "entropy"], "as the scenario wants; never evaluated"
         assert titles[4:6] == ["KL to ref", "clipped"], "then what GRPO begins with"
-        finished = app.session.newest.finished.metrics
+        finished = app.session.run.newest.finished.metrics
         shown = all_text(updates).split("\n")[1].split()
         assert f"{finished['gold/true/mean']:.3f}" in shown
         assert f"{finished['kl']:.4f}" in shown

@@ -108,7 +108,7 @@ async def test_it_is_on_the_screen_at_every_size(size: tuple[int, int]) -> None:
         fed.update(2)
         await settled(pilot)
         app.curves.wanted = [OVER, "completions/mean_length"]
-        app.curves.show(app.session.history, app.session.shown, app.session.settings)
+        app.curves.show(app.session.run.history, app.session.shown, app.session.settings)
         await settled(pilot)
         panel = app.curves.panels[0]
         assert isinstance(panel.view, TwoLines)
@@ -118,7 +118,7 @@ async def test_it_is_on_the_screen_at_every_size(size: tuple[int, int]) -> None:
         assert "· right" in subtitle(panel)
         assert len(shown(panel).split("\n")) > 3
         app.curves.wanted = ["reward", "completions/mean_length"]
-        app.curves.show(app.session.history, app.session.shown, app.session.settings)
+        app.curves.show(app.session.run.history, app.session.shown, app.session.settings)
         await settled(pilot)
         assert (panel in app.curves.seen) == (size[0] > 80), "the header has the reward alone"
         await app.perform("curve", OVER)

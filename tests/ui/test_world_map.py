@@ -273,7 +273,7 @@ def test_values_that_never_settle_are_said_not_to() -> None:
 async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tuple[int, int]) -> None:
     app = RlplayApp(ReplaySource(maze))
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: app.session.newest is not None and app.session.newest.number == 2)
+        await until(pilot, lambda: app.session.run.newest is not None and app.session.run.newest.number == 2)
         if size[0] == 80:
             await pilot.press("p", "p")
         await settled(pilot)
@@ -295,7 +295,7 @@ async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tu
 async def test_a_world_speaks_of_moves(maze: Path, key: str) -> None:
     app = RlplayApp(ReplaySource(maze))
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.session.newest is not None and app.session.newest.number == 2)
+        await until(pilot, lambda: app.session.run.newest is not None and app.session.run.newest.number == 2)
         await app.perform("lens", "token_rewards")
         await pilot.press(key)
         await settled(pilot)

@@ -20,7 +20,7 @@ class BranchScreen(KnobsScreen):
         super().__init__(session.settings_after(number), scenario_of(started))
         self._number = number
         looked_at = session.older_update
-        self._unfinished = looked_at if looked_at is not None and number == session.finished < looked_at else None
+        self._unfinished = looked_at if looked_at is not None and number == session.run.finished < looked_at else None
 
     @property
     def title_line(self) -> str:

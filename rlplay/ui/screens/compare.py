@@ -117,7 +117,7 @@ branch left the part that it shares with the other run.
         self._drawn: object = None
         self._unfolded: tuple[set[int], set[int]] = set(), set()  # answers of either run, at this update:
         self._unfolded_at = 0, 0
-        self._cut = self._cuts()
+        self._rewinds = [session.run.rewinds for session in self.runs.both]
 
     def compose(self) -> ComposeResult:
         yield SteadyStatic(id="runs")
@@ -147,9 +147,9 @@ branch left the part that it shares with the other run.
 
     def follow(self) -> None:
         """Bring the screen up to date with both runs."""
-        cuts = self._cuts()
-        if cuts != self._cut:
-            self._cut = cuts
+        rewinds = [session.run.rewinds for session in self.runs.both]
+        if rewinds != self._rewinds:
+            self._rewinds = rewinds
             self.runs.forget()
         self._head()
         self.curves.overlay()
@@ -180,10 +180,6 @@ branch left the part that it shares with the other run.
         rows = range(len(sampled.group))
         return [row for row in rows if groups is None or int(sampled.group[row]) in groups]
 
-    def _cuts(self) -> list[int]:
-        """How many updates of each run were discarded by going back."""
-        return [sum(len(part[0]) for part in session.history.abandoned("num_tokens")) for session in self.runs.both]
-
     def _display_options(self) -> tuple[Lens, bool, bool]:
         """The statistic of the colours, whether the user chose it, and whether numbers are shown."""
         chosen = self._display.lens_choice
@@ -192,7 +188,7 @@ branch left the part that it shares with the other run.
     def _shown(self) -> Shown:
         """All runs, the two shown side by side first."""
         others = [index for index in range(len(self.sessions)) if index not in self.sides]
-        return [(RUN_STYLES[index], self.sessions[index].history) for index in (*self.sides, *others)]
+        return [(RUN_STYLES[index], self.sessions[index].run.history) for index in (*self.sides, *others)]
 
     def _head(self) -> None:
         lines = [
@@ -286,7 +282,7 @@ branch left the part that it shares with the other run.
         pair = RunPair(self.sessions[one], self.sessions[other], RUN_STYLES[one].letter + RUN_STYLES[other].letter)
         pair.picked, self.runs = self.runs.picked, pair
         self.tokens[side].run_style = RUN_STYLES[self.sides[side]]
-        self._drawn, self._cut = None, []
+        self._drawn, self._rewinds = None, []
         self.follow()
 
     def action_newest(self) -> None:
@@ -381,8 +377,8 @@ def _difference(pair: RunPair) -> str:
         return f"at update {pair.number}, {its} differs in: {there}"
     later = f"; {its} changes later: {set_now}" if set_now else ""
     for letter, session in zip(pair.letters, pair.both, strict=True):
-        if session.finished < pair.number:
-            return f"{letter} has reached only update {session.finished}, not {pair.number}{later}"
+        if session.run.finished < pair.number:
+            return f"{letter} has reached only update {session.run.finished}, not {pair.number}{later}"
     if pair.identical:
         return f"at update {pair.number} both have equal settings, answers and numbers{later}"
     before = f"; {', '.join(pair.earlier)} differed before" if pair.earlier else ""

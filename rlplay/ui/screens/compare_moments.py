@@ -75,7 +75,7 @@ panels show the same, and the mark is at the update of each.
 
     def _shown(self) -> Shown:
         """The curves of the one run."""
-        return [(RunStyle("", FIRST, "line"), self.sessions[0].history)]
+        return [(RunStyle("", FIRST, "line"), self.sessions[0].run.history)]
 
     @property
     def keys(self) -> str:

@@ -78,7 +78,7 @@ class HealthScreen(Dialogue[None]):
             self.query_one("#summary", SteadyStatic).say(keyed(_waiting(session)))
             self.query_one("#checks", SteadyStatic).say(Content(""))
             return
-        self.query_one("#summary", SteadyStatic).say(_summary(found, progress(session.history)))
+        self.query_one("#summary", SteadyStatic).say(_summary(found, progress(session.run.history)))
         lines = [_line(title, numbers) for title, numbers in passed(run, found)]
         self.query_one("#checks", SteadyStatic).say(Content("\n").join(lines))
 

@@ -118,7 +118,7 @@ The models' scores of a pair appear below only after your choice, so that they c
     def follow(self) -> None:
         """Take the engine's messages; close when no pair is left."""
         session, labelling = self.session, self.labelling
-        if not session.asks or session.newest is not labelling.update:
+        if not session.asks or session.run.newest is not labelling.update:
             self._close()
             return
         labelling.take_asks(session.asks)

@@ -158,7 +158,7 @@ class LearningScreen(Dialogue[None]):
         super().__init__()
         self._session = session
         self._update = update
-        self._version = -1
+        self._version = 0, -1
         self._playing = False
 
     def compose(self) -> ComposeResult:
@@ -174,7 +174,7 @@ class LearningScreen(Dialogue[None]):
 
     def follow(self) -> None:
         """Read the evaluations that are missing, and show all if there are others."""
-        evaluations = self._session.evaluations
+        evaluations = self._session.run.evaluations
         while next_evaluation(self._session):
             pass
         if evaluations.version != self._version:
@@ -212,7 +212,7 @@ class LearningScreen(Dialogue[None]):
         shown, panel = self.query_one(Prompts), self.query_one(Vertical)
         panel.border_subtitle = keyed("`esc` close")
         if not shown.courses:
-            problem = self._session.evaluations.problem
+            problem = self._session.run.evaluations.problem
             self.query_one(SteadyStatic).say(Content.styled(visible(problem), "$warning") if problem else _NOTHING)
             return
         counts = Counter(course.kind for course in shown.courses)

@@ -33,8 +33,8 @@ class LeaveScreen(ConfirmScreen):
 
 def question(session: Session, name: str) -> str:
     """What leaving ends and what is kept, in a line; "" if no work is lost: nothing is live, or no update finished."""
-    newest, status = session.newest, session.status
-    live = session.has_engine and session.failed is None and newest is not None and session.finished
+    newest, status = session.run.newest, session.status
+    live = session.has_engine and session.failed is None and newest is not None and session.run.finished
     if not live or newest is None or status is None:
         return ""
     if not status.kept:

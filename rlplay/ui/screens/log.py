@@ -106,7 +106,7 @@ class LogScreen(Dialogue[None]):
         if newest is not self._written:
             self._rewrite()
         finished = self._last_finished()
-        lines = [*_place(self._session.started), *_timings(finished, self.size)]
+        lines = [*_place(self._session.run.started), *_timings(finished, self.size)]
         head = Content("\n").join(lines)
         if head != self._head:
             self._head = head
@@ -115,9 +115,9 @@ class LogScreen(Dialogue[None]):
             self.query_one(RichLog).styles.max_height = max(most, 3)
 
     def _last_finished(self) -> Finished | None:
-        newest = self._session.newest
+        newest = self._session.run.newest
         if newest is not None and newest.finished is None and newest.number > 1:
-            newest = self._session.find(newest.number - 1)
+            newest = self._session.run.find(newest.number - 1)
         return newest.finished if newest is not None else None
 
     def _rewrite(self) -> None:

@@ -95,11 +95,10 @@ update: `3` compares update 3, `0` the start.
     def follow(self) -> None:
         """Read both moments again if they, or the evaluations up to them, have changed."""
         session = self._session
-        self.after = min(self.after, session.finished)
+        self.after = min(self.after, session.run.finished)
         self.before = min(self.before, self.after)
-        evaluated = [at for at in session.history.series("eval_reward")[0] if at <= self.after]
-        discarded = len(session.history.abandoned("num_tokens"))
-        now = self.before, self.after, evaluated, discarded, self._best_first
+        evaluated = [at for at in session.run.history.series("eval_reward")[0] if at <= self.after]
+        now = self.before, self.after, evaluated, session.run.rewinds, self._best_first
         if now == self._shown:
             return
         self._shown = now

@@ -119,9 +119,9 @@ this update, with settings that you change; the first run is not touched.
     def follow(self) -> None:
         """Take the news from the session."""
         session = self._session
-        reached = session.finished
-        eval_reward = session.history.latest("eval_reward")
-        known = reached, len(session.history.marks), session.older_update, eval_reward, _now(session)
+        reached = session.run.finished
+        eval_reward = session.run.history.latest("eval_reward")
+        known = reached, len(session.run.history.marks), session.older_update, eval_reward, _now(session)
         if known != self._known:
             self._known = known
             updates = self.query_one(Updates)
@@ -129,7 +129,7 @@ this update, with settings that you change; the first run is not touched.
                 self._on_disk = frozenset(session.source.recorded()), frozenset(session.source.snapshots())
             except RunFileError as error:
                 self.notify(visible(str(error)), severity="error", markup=False)
-            timeline = Timeline(session.history, reached, *self._on_disk, self._views)
+            timeline = Timeline(session.run.history, reached, *self._on_disk, self._views)
             updates.show(timeline, session.older_update, _now(session))
         self._label()
 
@@ -149,7 +149,7 @@ this update, with settings that you change; the first run is not touched.
             return keyed(live if self._session.source.live else "The position of the replay. `↑` looks back.")
         if self._asked == row.number:
             lost = " ".join(
-                filter(None, (_lost(row.number, self._session.finished), _reset(self._session, row.number)))
+                filter(None, (_lost(row.number, self._session.run.finished), _reset(self._session, row.number)))
             )
             question = f"Go back to {_called(row.number)}? {lost}"
             return keyed(f"{question}\nPress `z` again to go back; moving the cursor cancels.")
@@ -190,7 +190,7 @@ this update, with settings that you change; the first run is not touched.
 
     def action_moments(self) -> None:
         """Mark the update under the cursor, or compare its answers with those of the marked one."""
-        here = self._session.finished if self.cursor is None else self.cursor
+        here = self._session.run.finished if self.cursor is None else self.cursor
         if self._marked is None or self._marked == here:
             self._marked = here if self._marked is None else None
             self.query_one(Updates).mark(self._marked)
@@ -200,7 +200,7 @@ this update, with settings that you change; the first run is not touched.
 
     def action_branch(self) -> None:
         """Branch from the update under the cursor."""
-        self.post_message(Perform("branch", self._session.finished if self.cursor is None else self.cursor))
+        self.post_message(Perform("branch", self._session.run.finished if self.cursor is None else self.cursor))
         self.dismiss()
 
     def action_live(self) -> None:
@@ -242,7 +242,7 @@ def state(session: Session) -> Content:
 
 def _now(session: Session) -> str:
     """The label of the last line: the live run or the replay."""
-    newest = 0 if session.newest is None else session.newest.number
+    newest = 0 if session.run.newest is None else session.run.newest.number
     live = "● now" if session.failed is None else "● ended"
     return live if session.source.live else f"■ replay at {_called(newest)}"
 

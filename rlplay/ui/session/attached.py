@@ -54,7 +54,7 @@ class AttachedSource:
         reader, self._writer = await asyncio.open_connection(self._door.host, self._door.port, limit=2**20)
         self._writer.write(framing.pack(self._door.token.encode()))
         self._events.put_nowait(Recorded(self._reader.started))
-        self._events.put_nowait(Restored(self._reader.history(), self._reader.timeline()))
+        self._events.put_nowait(Restored(self._reader.history(), self._reader.timeline(), back_to=0))
         self._seen = self._reader.last_id()
         if numbers := self.recorded():
             self._show(self._reader.load(numbers[-1]))

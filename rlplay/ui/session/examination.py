@@ -31,6 +31,7 @@ def examine(session: Session) -> Examined:
 
 
 def _examined(session: Session, number: int) -> Examined:
-    settings = decoded(session.timeline.at(number) if session.timeline.begun else session.settings)
+    timeline = session.run.timeline
+    settings = decoded(timeline.at(number) if timeline.begun else session.settings)
     run = session.health.evidence(number, settings)
     return run, [] if run is None else findings(run)

@@ -25,7 +25,7 @@ class Finder:
 
     def ask(self, typed: str, session: Session) -> str:
         """Search for `typed` from now on. If it is invalid, returns why, in one line, and keeps the old search."""
-        parts = [name.split("/")[1] for name in session.history.names() if name.count("/") == 2]
+        parts = [name.split("/")[1] for name in session.run.history.names() if name.count("/") == 2]
         try:
             query = parse(typed, columns(session.shown))
             if query is not None and (name := unknown(query, session.shown, parts)) is not None:

@@ -31,14 +31,14 @@ class Section(NamedTuple):
 
 def first_moment(session: Session, later: int) -> int:
     """The earliest moment to compare update `later` with: the first of several evaluations, else kept answers."""
-    evaluated = [at for at in session.history.series("eval_reward")[0] if at <= later]
+    evaluated = [at for at in session.run.history.series("eval_reward")[0] if at <= later]
     kept = [at for at in session.source.recorded() if at < later]
     return next(iter([*evaluated[:-1], *kept]), 0)
 
 
 def moments(session: Session) -> list[int]:
     """The updates after which there was an evaluation, and those whose answers were kept, ascending."""
-    return sorted({*session.history.series("eval_reward")[0], *session.source.recorded()})
+    return sorted({*session.run.history.series("eval_reward")[0], *session.source.recorded()})
 
 
 def sections(session: Session, before: int, after: int) -> list[Section]:
@@ -48,7 +48,7 @@ def sections(session: Session, before: int, after: int) -> list[Section]:
 
 def changed_between(session: Session, before: int, after: int) -> str:
     """The stages and the settings that changed after update `before`, up to `after`; empty for none."""
-    changes = [each for each in session.timeline.changes if before < each.update <= after]
+    changes = [each for each in session.run.timeline.changes if before < each.update <= after]
     stages = [f"{each.name} from update {each.update}" for each in changes if not isinstance(each, Changed)]
     settings = _net(each for each in changes if isinstance(each, Changed))
     parts = [f"another stage, {stage}: its rewards may have another scale" for stage in stages]
@@ -80,7 +80,7 @@ def _held_out(session: Session, before: int, after: int) -> Section:
 def _trained(session: Session, before: int, after: int) -> Section:
     if not before:
         return Section(_TRAINED, [], "The start of the run has no training answers.")
-    found = [session.find(number) for number in (before, after)]
+    found = [session.run.find(number) for number in (before, after)]
     one, other = (each if each is not None and each.sampled is not None else None for each in found)
     if one is None or other is None:
         return Section(_TRAINED, [], f"The answers of update {before if one is None else after} were not kept.")

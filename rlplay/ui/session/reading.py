@@ -11,17 +11,18 @@ def next_belief(session: Session) -> bool:
 
     An update that cannot be read leaves a gap; the panels say why when that update is on the screen.
     """
-    beliefs = session.beliefs
+    beliefs = session.run.beliefs
     if beliefs.stale:
         try:
-            beliefs.expect(session.source.recorded(), len(session.history.abandoned("num_tokens")))
+            beliefs.expect(session.source.recorded())
         except RunFileError:
             beliefs.expect([])
         return True
     if not beliefs.missing:
         return False
     number = beliefs.missing[-1]  # the newest first: the place at the cursor is there
-    beliefs.take(number, session.find(number))
+    found = session.run.find(number)
+    beliefs.take(number, None if found is None else found.sampled)
     return True
 
 
@@ -30,10 +31,9 @@ def next_evaluation(session: Session) -> bool:
 
     One that cannot be read is left out; the `problem` of the evaluations says why.
     """
-    evaluations = session.evaluations
+    evaluations = session.run.evaluations
     if evaluations.stale:
-        evaluated = session.history.series("eval_reward")[0]
-        evaluations.expect(evaluated, len(session.history.abandoned("num_tokens")))
+        evaluations.expect(session.run.history.series("eval_reward")[0])
         return True
     if not evaluations.missing:
         return False

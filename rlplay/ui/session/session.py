@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from typing import Any, Literal
 
 import msgspec
@@ -11,15 +11,13 @@ import msgspec
 from rlplay.algorithms.own import allow_running
 from rlplay.health.run import Health
 from rlplay.link.messages import UNSAID, Abilities, Failed, Loading, LogLine, Recorded, RecordView, Status
+from rlplay.plain_yaml import PlainYamlError
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.world import step_word, world_of
-from rlplay.trace.beliefs import Beliefs
-from rlplay.trace.history import History
-from rlplay.trace.learning import Evaluations
 from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
-from rlplay.trace.records import Changed, Evaluated, Finished, Notice, Rewound, Sampled, Staged, Started
+from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound, Sampled, SettingsChange, Started
+from rlplay.trace.run import Run
 from rlplay.trace.runfile_format import RunFileError
-from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Phase, Update
 from rlplay.ui.session.digesting import Digesting
 from rlplay.ui.session.happenings import Happening, Moved, Restored, Source
@@ -28,8 +26,6 @@ from rlplay.ui.words.narration import Place
 from rlplay.ui.words.setting_changes import reverting_changes
 from rlplay.worlds.world import World, WorldError
 
-KEPT = 12
-"""Updates kept in memory; older ones are read from the run file."""
 LOG_LINES = 2000
 
 
@@ -38,18 +34,15 @@ Part = Literal["update", "look", "history", "status", "log", "notice"]
 
 
 class Session:
-    """The state of one run as the screen knows it; `changed` are the parts that have changed since it last looked."""
+    """A run as the screen has it; `changed` are the parts that have changed since it last looked."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.started: Started | None = None
+        self.run = Run(self._load)
         self.loading: Loading | None = Loading("starting the engine" if source.live else "reading the run", 0.0)
         self.status: Status | None = None
         self.failed: Failed | None = None
-        self.history = History()
-        self.health = Health(self.history)
-        self.beliefs = Beliefs()
-        self.evaluations = Evaluations()
+        self.health = Health(self.run)
         self.digesting = Digesting(self.health, source, lambda: self.changed.add("status"))
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time of arrival, since the epoch
         self.notices: list[Notice] = []
@@ -67,9 +60,6 @@ class Session:
         self._set_off = 0  # the update at which the engine started running
         self.seconds = 0.0
         self.last_finished = 0
-        self.timeline = Timeline({})  # of the settings
-        self._updates: OrderedDict[int, Update] = OrderedDict()
-        self._newest: Update | None = None
         self._world: tuple[Started | None, World | None] | None = None
         self._looked_at: Update | None = None
         self._problems: dict[int, str] = {}  # of updates that cannot be read
@@ -82,18 +72,19 @@ class Session:
     @property
     def world(self) -> World | None:
         """The world of the run; None if it has none, or one that this rlplay cannot read."""
-        if self._world is None or self._world[0] is not self.started:
+        started = self.run.started
+        if self._world is None or self._world[0] is not started:
             try:
-                world = None if self.started is None else world_of(scenario_of(self.started))
-            except (WorldError, msgspec.MsgspecError):
+                world = None if started is None else world_of(scenario_of(started))
+            except (WorldError, PlainYamlError, msgspec.MsgspecError):
                 world = None
-            self._world = self.started, world
+            self._world = started, world
         return self._world[1]
 
     @property
     def shown(self) -> Update | None:
         """The update on the screen: the live one or an older one."""
-        return self._newest if self.looking is None else self._looked_at
+        return self.run.newest if self.looking is None else self._looked_at
 
     @property
     def problem(self) -> str:
@@ -114,19 +105,6 @@ class Session:
         """The number of the update on the screen; None if it is the newest."""
         newest = self.place in ("live", "ended", "end") or self.shown is None
         return None if newest or self.shown is None else self.shown.number
-
-    @property
-    def newest(self) -> Update | None:
-        """The engine's current update."""
-        return self._newest
-
-    @property
-    def ended(self) -> Update | None:
-        """The last update that has ended, which claims are about; the current one if none has."""
-        newest = self._newest
-        if newest is None or newest.finished is not None:
-            return newest
-        return self._updates.get(newest.number - 1, newest)
 
     @property
     def abilities(self) -> Abilities | None:
@@ -155,40 +133,37 @@ class Session:
         """The current settings, including changes that wait for their phase."""
         if self.status is not None and self.status.settings:
             return self.status.settings
-        return self.started.settings if self.started is not None else {}
+        return self.run.started.settings if self.run.started is not None else {}
 
     def settings_of(self, update: Update | None, phase: Phase = "update") -> dict[str, Any]:
         """The settings in a phase of `update`, without later changes; the current ones without an update.
 
         At the start these are the settings that the first update will have.
         """
-        if update is None or not self.timeline.begun:
+        if update is None or not self.run.timeline.begun:
             return self.settings
-        return self.timeline.at(update.number, phase) if update.number else self.settings_after(0)
+        return self.run.timeline.at(update.number, phase) if update.number else self.settings_after(0)
 
     def settings_after(self, number: int) -> dict[str, Any]:
         """The settings at the start of the update after `number`; a branch changes these."""
-        return self.timeline.at(number + 1, "sample")
+        return self.run.timeline.at(number + 1, "sample")
 
     @property
     def changed_at(self) -> list[int]:
         """The updates in which settings changed."""
-        return sorted({change.update for change in self.timeline.changes})
+        return sorted({change.update for change in self.run.timeline.changes})
 
     def undoing(self, number: int) -> list[Changed]:
         """The changes of settings that going back to the end of update `number` reverts."""
-        return reverting_changes((each for each in self.timeline.after(number) if isinstance(each, Changed)), number)
-
-    @property
-    def finished(self) -> int:
-        """The last finished update; 0 before the first."""
-        return max(self.history.updates, default=0)
+        return reverting_changes(
+            (each for each in self.run.timeline.after(number) if isinstance(each, Changed)), number
+        )
 
     @property
     def branches_at(self) -> int:
         """The update after which a branch starts: the one on the screen if finished, else the last finished one."""
         older = self.older_update
-        return self.finished if older is None else min(older, self.finished)
+        return self.run.finished if older is None else min(older, self.run.finished)
 
     @property
     def asks(self) -> list[int]:
@@ -223,91 +198,63 @@ class Session:
                 self._note(event)
                 self.changed.add("log")
             case Restored():
-                self._restore(event)
+                self.run.restore(event.history, event.timeline, event.back_to)
+                self.changed.add("history")
             case Moved():
-                self._newest = self._worded(event.update)
+                event.update.step_word = self.step_word
+                self.run.newest = event.update
                 self._problems[event.update.number] = event.problem
                 self._arrived(event.update.number)
                 self.changed.add("update")
             case Recorded():
-                self._record(event)
+                self._record(event.record)
 
-    def _restore(self, event: Restored) -> None:
-        self.history, self.timeline = event.history, event.timeline
-        self.health.history = event.history
-        self.beliefs.stale = self.evaluations.stale = True
-        if event.back_to is not None:
-            self.digesting.go_back(event.back_to)
-        self.changed.add("history")
-
-    def _record(self, event: Recorded) -> None:
-        record = event.record
+    def _record(self, record: AnyRecord) -> None:
+        if isinstance(record, Rewound):
+            self.reset = self.undoing(record.update)
+        self.run.add(record)
+        update = self.run.updates.get(record.update)
         if not (isinstance(record, Sampled) and not record.done):
-            self.history.add(record)
             self.changed.add("history")
-        if isinstance(record, Evaluated):
-            self.evaluations.add(record)
+        if (update is not None and update is self.shown) or isinstance(record, (SettingsChange, Rewound)):
+            self.changed.add("update")
         match record:
             case Started():
-                self.started, self.failed, self.loading, self.stopped = record, None, None, ""
-                self.timeline.begun = record.settings
-                self.health.ends = record.ends
+                self.failed, self.loading, self.stopped = None, None, ""
+                self.run.step_word = self.step_word
                 self.changed.add("status")
             case Notice():
-                self.notices.append(record)
-                if record.level == "error" and self.source.live:
-                    self.stopped = record.text
-                self._note(LogLine(_level(record), "\n".join(filter(None, (record.text, record.detail)))))
-                self.changed |= {"notice", "log"}
-            case Staged():
-                self.timeline.changes.append(record)
-                self.changed.add("update")
+                self._notice(record)
             case Changed():
-                self.timeline.changes.append(record)
                 self.new_changes.append(record)
-                self.changed.add("update")
             case Rewound():
-                self.stopped = ""
-                self._arrived(record.update)
-                went_back = record.abandoned > record.update or record.asked
-                self.undone = max(self.undone, record.abandoned if went_back else 0)
-                self.reset = self.undoing(record.update)
-                self.new_changes.extend(self.reset)
-                self.timeline.go_back(record.update)
-                self.digesting.go_back(record.update)
-                self.beliefs.go_back(record.update)
-                self.evaluations.go_back(record.update)
-                for number in [n for n in self._updates if n > record.update]:
-                    del self._updates[number]
-                self._newest = Update(0) if record.update == 0 else self.find(record.update)
-                if self.looking is not None and self.looking > record.update:
-                    self.back_to_live()
-                self.changed.add("update")
-            case _ if record.update > 0:
-                if isinstance(record, Finished):
-                    self.seconds += record.seconds
-                    self.last_finished = record.update
-                self._fill(event)
+                self._went_back(record)
+            case Sampled():
+                self.undone, self.reset = 0, []
+                self._problems.pop(record.update, None)
+            case Finished():
+                self.seconds += record.seconds
+                self.last_finished = record.update
+                if update is not None:
+                    self.digesting.take(update)
+            case _:
+                pass
 
-    def _fill(self, event: Recorded) -> None:
-        record = event.record
-        update = self._updates.get(record.update)
-        begun_again = isinstance(record, Sampled) and update is not None and update.sampled and update.sampled.done
-        if update is None or begun_again:
-            if not isinstance(record, Sampled):
-                return
-            update = self._updates[record.update] = Update(record.update, self.step_word)
-            self._problems.pop(record.update, None)
-            while len(self._updates) > KEPT:
-                self._updates.popitem(last=False)
-        update.add(record)
-        if isinstance(record, Finished):
-            self.digesting.take(update)
-        if isinstance(record, Sampled):
-            self.beliefs.add(record)
-            self._newest, self.undone, self.reset = update, 0, []
-        if update is self.shown:
-            self.changed.add("update")
+    def _notice(self, notice: Notice) -> None:
+        self.notices.append(notice)
+        if notice.level == "error" and self.source.live:
+            self.stopped = notice.text
+        self._note(LogLine(_level(notice), "\n".join(filter(None, (notice.text, notice.detail)))))
+        self.changed |= {"notice", "log"}
+
+    def _went_back(self, rewound: Rewound) -> None:
+        self.stopped = ""
+        self._arrived(rewound.update)
+        went_back = rewound.abandoned > rewound.update or rewound.asked
+        self.undone = max(self.undone, rewound.abandoned if went_back else 0)
+        self.new_changes.extend(self.reset)
+        if self.looking is not None and self.looking > rewound.update:
+            self.back_to_live()
 
     def _arrived(self, number: int) -> None:
         if self.going_back_to is not None and number <= self.going_back_to:
@@ -316,41 +263,32 @@ class Session:
     def _note(self, line: LogLine) -> None:
         self.log.append((time.time(), line))
 
-    def find(self, number: int) -> Update | None:
-        """Update `number`, from memory or from the run file; None if its detail was not kept.
-
-        A damaged update is returned empty, with a `problem`.
-        """
+    def _load(self, number: int) -> Update | None:
+        """An update from the source; a damaged one is empty, with a `problem`."""
         try:
-            found = self._updates.get(number) or self.source.load(number)
+            return self.source.load(number)
         except RunFileError as error:
             self._problems[number] = str(error)
-            return Update(number, self.step_word)
-        return None if found is None else self._worded(found)
-
-    def _worded(self, update: Update) -> Update:
-        """An update that was read, which knows what the policy samples only from here."""
-        update.step_word = self.step_word
-        return update
+            return Update(number)
 
     def look(self, direction: int) -> bool:
         """Show the update before (−1) or after (+1) the current one; False if there is none.
 
         Going past the newest returns to live. RunFileError if the run file is damaged.
         """
-        here = self.looking if self.looking is not None else (self._newest.number if self._newest else 0)
-        newest = self._newest.number if self._newest is not None else 0
+        newest = self.run.newest.number if self.run.newest is not None else 0
+        here = self.looking if self.looking is not None else newest
         if direction > 0 and here + 1 >= newest:
             moved = self.looking is not None
             self.back_to_live()
             return moved
-        numbers = sorted({*self._updates, *self.source.recorded()})
+        numbers = sorted({*self.run.updates, *self.source.recorded()})
         beyond = [n for n in numbers if (n < here if direction < 0 else here < n < newest)]
         return self.look_at(max(beyond) if direction < 0 else min(beyond)) if beyond else False
 
     def look_at(self, number: int) -> bool:
         """Show update `number` while the engine continues; False if its detail was not kept."""
-        update = self.find(number)
+        update = self.run.find(number)
         if update is None:
             return False
         self.looking, self._looked_at = number, update

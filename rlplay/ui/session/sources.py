@@ -149,7 +149,7 @@ class ReplaySource:
     async def start(self) -> None:
         """Show the newest update."""
         self._put(Recorded(self._reader.started))
-        self._restore()
+        self._put(_restored(self._reader))
         self._seen = self._reader.last_id()
         numbers = self.recorded()
         self._go(numbers[-1] if numbers else 0)
@@ -219,9 +219,6 @@ class ReplaySource:
 
     def _put(self, event: AnyEvent | Moved | Restored) -> None:
         self._queue.put_nowait(event)
-
-    def _restore(self, back_to: int | None = None) -> None:
-        self._put(msgspec.structs.replace(_restored(self._reader), back_to=back_to))
 
     def _status(self) -> None:
         number = 0 if self._whole is None else self._whole.number
@@ -306,11 +303,12 @@ class ReplaySource:
             at_end = self._whole is None or self._point >= length(self._whole)
             was_newest = at_end and self._running is None
             if any(isinstance(record, (Finished, Changed, Staged, Rewound)) for _, record in fresh):
-                self._restore(min((record.update for _, record in fresh if isinstance(record, Rewound)), default=None))
+                back_to = min((record.update for _, record in fresh if isinstance(record, Rewound)), default=None)
+                self._put(_restored(self._reader, back_to))
             numbers = self.recorded()
             if was_newest and numbers:
                 self._go(numbers[-1])
 
 
-def _restored(reader: RunReader) -> Restored:
-    return Restored(reader.history(), reader.timeline())
+def _restored(reader: RunReader, back_to: int | None = 0) -> Restored:
+    return Restored(reader.history(), reader.timeline(), back_to)

@@ -41,7 +41,7 @@ class RunPair:
     @property
     def number(self) -> int:
         """The number of the compared update."""
-        return min(session.finished for session in self.both) if self.picked is None else self.picked
+        return min(session.run.finished for session in self.both) if self.picked is None else self.picked
 
     @property
     def numbers(self) -> tuple[int, int]:
@@ -60,18 +60,18 @@ class RunPair:
 
     def _update(self, side: int) -> Update | None:
         session, number = self.both[side], self.numbers[side]
-        if not 0 < number <= session.finished:
+        if not 0 < number <= session.run.finished:
             return None
         if (side, number) not in self._loaded:
             while len(self._loaded) >= _KEPT:
                 self._loaded.pop(next(iter(self._loaded)))
-            self._loaded[side, number] = session.find(number)
+            self._loaded[side, number] = session.run.find(number)
         return self._loaded[side, number]
 
     def forget(self) -> None:
         """One of the runs went back: drop loaded updates, which may be replaced."""
         self._loaded.clear()
-        if self.picked is not None and self.picked > min(session.finished for session in self.both):
+        if self.picked is not None and self.picked > min(session.run.finished for session in self.both):
             self.picked = None
 
     def move(self, step: int) -> bool:
@@ -88,7 +88,7 @@ class RunPair:
         unknown = (
             letter
             for letter, session in zip(self.letters, self.both, strict=True)
-            if session.failed is None and (session.started is None or session.status is None)
+            if session.failed is None and (session.run.started is None or session.status is None)
         )
         return next(unknown, "")
 
@@ -112,13 +112,13 @@ class RunPair:
     def names_files(self) -> bool:
         """Whether data or rewards come from files: runs record their names, not their contents."""
         return any(
-            session.started is not None
-            and any(getattr(_scenario(session.started), name) for name in ("dataset", "reward"))
+            session.run.started is not None
+            and any(getattr(_scenario(session.run.started), name) for name in ("dataset", "reward"))
             for session in self.both
         )
 
     def _differing(self, now: bool) -> list[tuple[str, Any, Any]]:
-        begun = [session.started for session in self.both]
+        begun = [session.run.started for session in self.both]
         if begun[0] is None or begun[1] is None:
             return []
         one, other = (_begun(started) for started in begun if started is not None)
@@ -151,10 +151,10 @@ class RunPair:
         if running and count is None:
             return [(session, Pause()) for session in running]
         live = [each for each in self.both if each.source.live and each.failed is None and each not in running]
-        ahead = max(session.finished for session in self.both)
-        behind = [session for session in live if session.finished < ahead]
+        ahead = max(session.run.finished for session in self.both)
+        behind = [session for session in live if session.run.finished < ahead]
         if behind:
-            return [(session, Advance("update", count or ahead - session.finished)) for session in behind]
+            return [(session, Advance("update", count or ahead - session.run.finished)) for session in behind]
         return [(session, Advance("update", count)) for session in live] if count else []
 
 
@@ -220,6 +220,6 @@ def place(session: Session) -> str:
         return f"{session.loading.what} {session.loading.fraction:.0%}"
     status: Any = session.status
     if session.asks and status.waits:
-        return f"update {session.finished} · waiting for your labels: press A"
+        return f"update {session.run.finished} · waiting for your labels: press A"
     doing = "" if not session.source.live else " · running" if status and status.running else " · paused"
-    return f"update {session.finished}{doing}"
+    return f"update {session.run.finished}{doing}"

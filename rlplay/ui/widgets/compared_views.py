@@ -59,12 +59,12 @@ class ComparedViews(Widget):
         if read is not None:
             for session in pair.both:
                 read(session)
-        first, last = zip(*(session.history.extent() for session in pair.both), strict=True)
+        first, last = zip(*(session.run.history.extent() for session in pair.both), strict=True)
         sources = [
             Source(
-                session.history, update, session.settings_of(update), replayed=not session.source.live, shown=update,
-                cursor=cursor, beliefs=session.beliefs, evaluations=session.evaluations, axis=(min(first), max(last)),
-                world=session.world,
+                session.run.history, update, session.settings_of(update), replayed=not session.source.live,
+                shown=update, cursor=cursor, beliefs=session.run.beliefs, evaluations=session.run.evaluations,
+                axis=(min(first), max(last)), world=session.world,
             )
             for session, update, cursor in zip(pair.both, pair.updates(), cursors, strict=True)
         ]  # fmt: skip

@@ -112,7 +112,7 @@ class Header(Bar):
 
     def words(self, session: Session) -> Content:
         """The header's text; a narrow screen drops the least important parts."""
-        started = session.started
+        started = session.run.started
         left: list[Part] = [(" rlplay ", "bold $primary"), (f" {visible(session.source.title)}", "bold $foreground")]
         if started is not None:
             left.append((f"   {visible(_algorithm(session))}", "$foreground"))
@@ -150,12 +150,12 @@ def _algorithm(session: Session) -> str:
 
 def _progress(session: Session) -> list[Part]:
     parts: list[Part] = []
-    status, tokens = session.status, session.history.latest("num_tokens")
+    status, tokens = session.status, session.run.history.latest("num_tokens")
     if status is not None and session.source.live:
         parts.append((f"update {status.update}", "$foreground"))
-    elif status is not None and session.newest is not None:
-        parts.append((f"update {session.newest.number} of {status.recorded}", "$foreground"))
-        tokens = dict(zip(*session.history.series("num_tokens"), strict=True)).get(session.newest.number)
+    elif status is not None and session.run.newest is not None:
+        parts.append((f"update {session.run.newest.number} of {status.recorded}", "$foreground"))
+        tokens = dict(zip(*session.run.history.series("num_tokens"), strict=True)).get(session.run.newest.number)
     if tokens:
         parts.append((f" · {tokens:,.0f} {session.step_word}s", "$text-muted"))
     if session.seconds:
@@ -165,7 +165,7 @@ def _progress(session: Session) -> list[Part]:
 
 def _curve(session: Session) -> list[Part]:
     """The course of the reward, for a screen with no room for its panel."""
-    _, values = session.history.of_stage("reward")
+    _, values = session.run.history.of_stage("reward")
     if not values:
         return []
     return [(f"  reward {sparkline(values, SPARKS)} {number(values[-1])}", "$primary")]
@@ -315,7 +315,7 @@ class Banner(Widget):
             return
         at = f" (update {session.last_finished})" if session.last_finished else ""
         again = f"resumes from the last snapshot{at}" if session.source.live else "reads the run again"
-        if session.source.live and session.started is None:
+        if session.source.live and session.run.started is None:
             again = "tries again"
         keys: list[Part] = [("r", "bold $primary"), (f" {again}", "$foreground")]
         keys += [

@@ -69,7 +69,7 @@ def no_lesson(session: Session) -> str:
     """Why no lesson can be played: it is over, or the run has none."""
     if session.source.script:
         return "The lesson is over."
-    if session.source.live or session.started is None:
+    if session.source.live or session.run.started is None:
         return "There is no lesson here."
-    played = scenario_of(session.started).origin or session.started.scenario
+    played = scenario_of(session.run.started).origin or session.run.started.scenario
     return f"A recording has no lesson. To play one: rlplay {visible(shlex.quote(played))}"
