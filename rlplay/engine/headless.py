@@ -9,7 +9,7 @@ import os
 import shlex
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,9 +21,9 @@ from rlplay.health.run import examine_run
 from rlplay.processes import in_several, is_first
 from rlplay.scenario.claim import Expect
 from rlplay.scenario.expect import Outcome, check, not_reached
-from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
+from rlplay.scenario.player import ScriptPlayer
 from rlplay.scenario.schema import Job
-from rlplay.scenario.script import Ask, Change, Exercise, Prefer, Rewind, Say, Step, Train, Watch, You
+from rlplay.scenario.script import Ask, Exercise, Pace, Step, Train, You
 from rlplay.scenario.world import step_word
 from rlplay.trace.history import History
 from rlplay.trace.kinds import SomeSettings
@@ -48,10 +48,11 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-class Player:
-    """Plays the steps of one script on one engine, at most `limit` training updates of it.
+class HeadlessRun:
+    """Plays scripts on one engine, at most `limit` training updates of it, and reports what its records say.
 
-    `step_word` names what the policy samples.
+    `step_word` names what the policy samples. The presenter and the engine of its scripts are this object itself,
+    which never waits.
     """
 
     def __init__(self, report: Report, limit: int | None, step_word: str = "token") -> None:
@@ -64,7 +65,8 @@ class Player:
         self.current = Update(0)
         self.last: Update | None = None
         self.outcomes: list[Outcome] = []
-        self.watched: list[Expect] = []  # what is said as soon as it holds
+        self._engine: Engine
+        self._script = ScriptPlayer([], self, self)
 
     def take(self, record: AnyRecord) -> None:
         """The engine's sink: remember what expectations need, report what a reader wants."""
@@ -89,9 +91,7 @@ class Player:
         self.current.add(record)
         if isinstance(record, Finished):
             self.last = self.current
-            for claim in [each for each in self.watched if check(each, self.history, self.last).passed]:
-                self.watched.remove(claim)
-                self.report.say(claim.text)
+            self._script.speak_up()
 
     def stops(self) -> bool:
         """Whether ctrl+c asks this process, or another that trains the run, to stop."""
@@ -103,90 +103,116 @@ class Player:
 
     def play(self, steps: Sequence[Step], engine: Engine) -> None:
         """Play `steps` to the end, or until the limit or an interrupt; the rest is marked as not reached."""
-        script, over = Interpreter(steps), False
-        while (action := script.action) is not None:
-            over = over or self.stops()
-            if isinstance(action, Reveal):
-                for claim in action.claims:
-                    self.expect(claim, reached=not over)
-                if action.asked is not None and not over:
-                    self.report.reveal(action.asked)
-            elif not over:
-                over = not self.act(action, engine)
-            script.done()
+        self._engine, script = engine, ScriptPlayer(steps, self, self)
+        self._script = script
+        while script.action is not None and not self.stops() and _without_a_loop(script.play()):
+            pass
+        for step in script.steps[script.at :]:
+            if isinstance(step, Expect):
+                self._tell(not_reached(step))
         self.report.flush()
 
-    def act(self, step: Step, engine: Engine) -> bool:
-        """Carry out one step; False if the limit or an interrupt cut it short."""
-        match step:
-            case Say():
-                self.watched.clear()
-                self.report.say(step.text)
-            case Ask():
-                self.report.ask(step)
-            case You() | Exercise():
-                return self.in_place_of_learner(step, engine)
-            case Watch():
-                self.watched.append(step.claim)
-            case Train():
-                return self.go(step, engine)
-            case Change():
-                engine.set(step.settings)
-            case Prefer(choices):
-                for place, choice in enumerate(choices):
-                    waiting = engine.asks()
-                    if place and not waiting:  # identical answers need no label, so there may be fewer pairs
-                        break
-                    engine.prefer(next(iter(waiting), 0), choice)
-            case Rewind():
-                # What follows it cannot be played any more: better a run that shows what was.
-                if self.limit is not None and self.trained >= self.limit:
-                    return False
-                self.back(step, engine)
-            case _:
-                pass
+    def say(self, text: str) -> None:
+        """Report a text of the script."""
+        self.report.say(text)
+
+    async def ask(self, question: Ask) -> bool:
+        """Report a question."""
+        self.report.ask(question)
         return True
 
-    def in_place_of_learner(self, step: You | Exercise, engine: Engine) -> bool:
-        """Do what the learner is asked for, and check that it solves an exercise."""
-        self.report.say(step.text)
-        if isinstance(step, You):
-            return self.act(step.step, engine)
-        if not all(self.act(each, engine) for each in step.solution):
-            return False
-        for claim in step.claims:
-            self.expect(claim, reached=True)
-        return True
+    async def turn(self, task: You | Exercise) -> bool:
+        """Report what a learner is asked for; nobody does it."""
+        self.report.say(task.text)
+        return False
 
-    def back(self, step: Rewind, engine: Engine) -> None:
-        """To the end of an update, as the step says."""
-        done = engine.status().update
-        target = goes_back_to(step, done, under_way=self.current.number > done)
-        if target < 0:
-            self.report.note("undo: this is the start of the run")
-        else:
-            engine.rewind(target)
+    def reveal(self, outcomes: list[Outcome], about: Ask | Exercise | None) -> None:
+        """Report the outcomes of claims, and the answer to a question."""
+        for outcome in outcomes:
+            self._tell(outcome)
+        if isinstance(about, Ask):
+            self.report.reveal(about)
 
-    def go(self, step: Train, engine: Engine) -> bool:
-        """Advance by one step's count, within the limit. Raises ValueError where pairs wait for labels."""
+    def look(self, verb: str, argument: Any) -> None:
+        """Pass over a verb of the screen."""
+
+    def check(self, claim: Expect) -> Outcome:
+        """Check a claim against the records so far."""
+        return check(claim, self.history, self.last)
+
+    def remark(self, text: str) -> None:
+        """Report a text during a run."""
+        self.report.say(text)
+
+    @property
+    def update(self) -> int:
+        """The number of finished updates."""
+        return self._engine.status().update
+
+    @property
+    def under_way(self) -> bool:
+        """Whether another update is under way."""
+        return self.current.number > self.update
+
+    @property
+    def asks(self) -> list[int]:
+        """The pairs that wait for a label."""
+        return self._engine.asks()
+
+    async def advance(self, until: Pace, count: int) -> bool:
+        """Advance within the limit; False if it, or an interrupt, cut it short.
+
+        Raises ValueError where pairs wait for labels.
+        """
+        engine = self._engine
         _check_labelled(engine)
-        if step.until == "update":
-            left = step.count if self.limit is None else min(step.count, self.limit - self.trained)
+        if until == "update":
+            left = count if self.limit is None else min(count, self.limit - self.trained)
             if left > 0:
                 engine.advance("update", left, self.stops)
                 _check_labelled(engine)
-            return left == step.count and not self.stops()
-        for _ in range(step.count):
-            if self.stops() or (self.limit is not None and self.trained >= self.limit):
+            return left == count and not self.stops()
+        for _ in range(count):
+            if self.stops() or self._at_limit:
                 return False
             _check_labelled(engine)
-            engine.advance(step.until, 1, self.stops)
+            engine.advance(until, 1, self.stops)
         return not self.stops()
 
-    def expect(self, claim: Expect, reached: bool) -> None:
-        """Check one claim and report it."""
-        self.outcomes.append(check(claim, self.history, self.last) if reached else not_reached(claim))
-        self.report.outcome(self.outcomes[-1])
+    async def rewind(self, update: int) -> bool:
+        """Go back to the end of `update`; False if the limit is reached: better a run that shows what was."""
+        if self._at_limit:
+            return False
+        if update < 0:
+            self.report.note("undo: this is the start of the run")
+        else:
+            self._engine.rewind(update)
+        return True
+
+    async def set(self, settings: SomeSettings) -> None:
+        """Change settings of the run."""
+        self._engine.set(settings)
+
+    async def prefer(self, pair: int, choice: Choice) -> None:
+        """Label a pair."""
+        self._engine.prefer(pair, choice)
+
+    @property
+    def _at_limit(self) -> bool:
+        return self.limit is not None and self.trained >= self.limit
+
+    def _tell(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        self.report.outcome(outcome)
+
+
+def _without_a_loop(played: Coroutine[Any, Any, bool]) -> bool:
+    """What a coroutine that never waits returns; without an event loop, a reward function may run one of its own."""
+    try:
+        played.send(None)
+    except StopIteration as end:
+        return bool(end.value)
+    raise RuntimeError("a step waits for something that nobody does without a screen")
 
 
 def _check_labelled(engine: Engine) -> None:
@@ -208,21 +234,21 @@ def run(
 
     `updates` caps the training updates; of a run that is resumed, it is how many to add.
     """
-    player = Player(report, updates, step_word(job.scenario.world))
-    driver = engine(job, player.take)
+    played = HeadlessRun(report, updates, step_word(job.scenario.world))
+    driver = engine(job, played.take)
     driver.load(report.loading)  # which may download for minutes: ctrl+c ends it at once, as nothing is lost
-    with _interrupts(player.stopped):
+    with _interrupts(played.stopped):
         try:
-            player.play(steps or _what_is_left(job, updates, driver), driver)
+            played.play(steps or _what_is_left(job, updates, driver), driver)
         finally:
             driver.close()
-    if player.stops():
+    if played.stops():
         again = resume_command(job.run)
         report.note(f"interrupted; all finished updates are saved. To continue: {again}")
         return INTERRUPTED
-    passed = all(outcome.passed is not False for outcome in player.outcomes)
+    passed = all(outcome.passed is not False for outcome in played.outcomes)
     if is_first():
-        report.result(passed, player.outcomes, job.run, _findings(Path(job.run)))
+        report.result(passed, played.outcomes, job.run, _findings(Path(job.run)))
     return HOLDS if passed else FAILS
 
 

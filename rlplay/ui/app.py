@@ -30,6 +30,7 @@ from rlplay.ui.actions import ACTIONS
 from rlplay.ui.commands import send
 from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.leisure import Leisure
+from rlplay.ui.lesson import BEGIN, Lesson
 from rlplay.ui.messages import (
     Answered,
     CursorMoved,
@@ -37,9 +38,8 @@ from rlplay.ui.messages import (
     Reflowed,
     UpdatePicked,
 )
-from rlplay.ui.player import BEGIN, Player
 from rlplay.ui.refresh import PARTS, Refresher
-from rlplay.ui.script_view import AppStage
+from rlplay.ui.script_view import ScriptView
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.happenings import Source
 from rlplay.ui.terminal.driver import chosen_driver
@@ -105,8 +105,8 @@ class RlplayApp(Tuning):
         super().__init__(source, others, lambda: dialogues.compare(self))
         if self.theme == "textual-dark":
             self.theme = THEMES[0].name
-        self.stage = AppStage(self)
-        self.lesson = Player(parse(source.script), self.stage)
+        self.script_view = ScriptView(self)
+        self.lesson = Lesson(parse(source.script), self.script_view)
         self.lesson.hands_free = demo
         self._then, self._moment = then, moment
         self._waited = False
@@ -270,13 +270,13 @@ class RlplayApp(Tuning):
     @on(Dialogue.Opened)
     async def _dialogue_opened(self, event: Dialogue.Opened) -> None:
         """Show the lesson's caption in it, while the lesson waits for what the learner does there."""
-        if event.dialogue.is_attached and (self.lesson.learner.at_work or self.stage.waits):
+        if event.dialogue.is_attached and (self.lesson.learner.at_work or self.script_view.waits):
             await event.dialogue.mount(Caption(self.narrator))
 
     @on(MainScreen.Back)
     def _back_from_dialogues(self) -> None:
         self.lesson.learner.looks_again()
-        self.stage.back()
+        self.script_view.back()
 
     # Verbs
 

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from rlplay.link.messages import Status
 from rlplay.scenario.claim import Expect
 from rlplay.scenario.expect import Outcome
-from rlplay.scenario.interpreter import goes_back_to
+from rlplay.scenario.player import goes_back_to
 from rlplay.scenario.script import Change, Prefer, Rewind, ScreenVerb, Step, Train
 
-
-class Screen(Protocol):
-    """What can be seen of the screen."""
-
-    def check(self, expect: Expect) -> Outcome:
-        """Check a claim against the records so far."""
-
-    def shows(self, verb: str, argument: Any) -> bool:
-        """Whether the screen is as the verb with this argument leaves it, as far as that can be seen."""
+if TYPE_CHECKING:
+    from rlplay.ui.script_view import ScriptView
 
 
 class Learner:
     """Follows the engine's statuses and the verbs that are performed, and knows when something is done."""
 
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
+    def __init__(self, view: ScriptView) -> None:
+        self._view = view
         self._status: Status | None = None
         self._performed: set[str] = set()  # since the lesson began to wait
         self._waiting: tuple[Callable[[], bool], asyncio.Future[bool]] | None = None
@@ -79,7 +72,7 @@ class Learner:
 
         def solved() -> bool:
             nonlocal failed, seen, told
-            outcomes = [self._screen.check(each) for each in claims]
+            outcomes = [self._view.check(each) for each in claims]
             holds = all(each.passed for each in outcomes)
             failed = failed or not holds
             if failed and holds and not self._resting and not told:
@@ -143,7 +136,7 @@ class Learner:
                 case Prefer(choices):
                     found = status is not None and len(status.asks) <= max(0, asked - len(choices))
                 case ScreenVerb(verb, argument):
-                    found = performed(verb, f"{verb}_back") and self._screen.shows(verb, argument)
+                    found = performed(verb, f"{verb}_back") and self._view.shows(verb, argument)
                 case _:
                     raise TypeError(f"a learner cannot be asked for {type(step).__name__}")
             return found

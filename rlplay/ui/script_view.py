@@ -13,8 +13,8 @@ from rlplay.ui.commands import send
 from rlplay.ui.playground import Playground
 
 
-class AppStage:
-    """The stage a `Player` plays on: the app's session and narrator."""
+class ScriptView:
+    """What a lesson sees of the screen: the app's session and narrator."""
 
     def __init__(self, app: Playground) -> None:
         self._app = app
@@ -38,7 +38,7 @@ class AppStage:
         self._app.narrator.say(text, outcomes, hint)
 
     def ask(self, question: str, choices: Sequence[str], wanted: str) -> None:
-        """Ask a question about the live update."""
+        """Ask a question about the live update, for a "prediction" or an "answer"; see `Lesson.answered`."""
         self._app.session.back_to_live()
         self._app.narrator.ask(question, choices, wanted)
 

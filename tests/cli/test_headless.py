@@ -199,13 +199,6 @@ def test_undo_gives_up_an_update_under_way_before_it_takes_back_a_finished_one()
     assert "start of the run" in played.err.getvalue()
 
 
-def test_a_question_is_answered_by_the_claims_that_follow_it() -> None:
-    ask = {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "It grows."}
-    played = Played([{"ask": ask}, {"run": 2}, GROWS, {"run": 1}, {"say": "Bye"}], report=Lines)
-    claim, answer, later = (played.text.index(words) for words in ("Grows:", "It grows.", "update   3"))
-    assert claim < answer < later
-
-
 def test_an_empty_script_runs_all_updates() -> None:
     played = Played([], updates=3)
     assert [o["update"] for o in played.objects[:-1]] == [0, 1, 2, 3]
@@ -282,18 +275,6 @@ def test_an_engine_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ValueError, match="not now"):
         Played([{"set": {"beta": 1}}])
     assert closed
-
-
-def test_labels_beyond_the_pairs_that_wait_are_left_over() -> None:
-    class Asked(Played):
-        def make(self, job: Job, sink: Callable[[AnyRecord], None]) -> FakeEngine:
-            engine = super().make(job, sink)
-            engine.waiting = [0, 2]
-            return engine
-
-    played = Asked([{"prefer": ["a", "b", "a"]}, {"update": 1}])
-    assert played.status == headless.HOLDS
-    assert played.engines[0].calls == [(0, "a"), (2, "b"), ("update", 1)]
 
 
 @pytest.mark.parametrize(("holds", "explained"), [(True, False), (False, True), (None, True)])

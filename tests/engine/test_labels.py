@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlplay.engine.headless import Player
+from rlplay.engine.headless import HeadlessRun
 from rlplay.engine.main import Session
 from rlplay.engine.report import Lines
 from rlplay.engine.state import Halt
@@ -256,7 +256,7 @@ async def test_the_user_labels_on_the_screen_and_an_update_learns_from_it(micro_
 
 def test_a_script_labels_pairs_and_a_forgotten_label_is_an_error(start: Start) -> None:
     driver, records = start(**GIVEN)
-    player = Player(Lines(io.StringIO(), io.StringIO()), None)
+    player = HeadlessRun(Lines(io.StringIO(), io.StringIO()), None)
     player.play(parse([{"phase": 1}, {"prefer": ["b", "a"]}, {"prefer": "b"}, {"update": 1}]), driver)
     assert driver.status().update == 1
     assert [r.choice for r in records if isinstance(r, Labelled)] == ["b", "a", "b"]

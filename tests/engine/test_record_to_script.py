@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rlplay.engine.driver import Driver
-from rlplay.engine.headless import Player
+from rlplay.engine.headless import HeadlessRun
 from rlplay.engine.report import Lines
 from rlplay.scenario.loader import load
 from rlplay.scenario.new import from_run, write
@@ -43,7 +43,7 @@ def played_again(tmp_path: Path, run: Path) -> tuple[list[dict[str, Any]], Path]
     write(path, from_run(run, path))
     scenario = load(path)
     again = tmp_path / "again.rlplay"
-    player = Player(Lines(io.StringIO(), io.StringIO()), None)
+    player = HeadlessRun(Lines(io.StringIO(), io.StringIO()), None)
     driver = Driver(Job(scenario, str(again), device="cpu", threads=1), player.take)
     driver.load(lambda what, fraction: None)
     player.play(parse(scenario.script), driver)

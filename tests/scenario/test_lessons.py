@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import chain
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from rlplay.scenario.claim import Expect, MetricValue
-from rlplay.scenario.interpreter import Interpreter, Reveal
+from rlplay.scenario.expect import not_reached
 from rlplay.scenario.loader import bundled, load
+from rlplay.scenario.player import ScriptPlayer
 from rlplay.scenario.script import Ask, Change, Exercise, Say, ScreenVerb, Step, Train, You, parse
 from rlplay.trace.metrics import pair_of
 
@@ -84,12 +86,13 @@ comparison, or the rest of an answer that was predicted."""
 
 
 @pytest.mark.parametrize("name", bundled())
-def test_there_is_a_prediction_before_each_reveal(name: str) -> None:
-    script, unpredicted = Interpreter(parse(load(name).script)), set()
-    while (action := script.action) is not None:
-        if isinstance(action, Reveal) and action.asked is None:
-            unpredicted.add(action.claims[0].text)
-        script.done()
+async def test_there_is_a_prediction_before_each_reveal(name: str) -> None:
+    learner = Mock(check=not_reached, ask=AsyncMock(), turn=AsyncMock())  # does all that is asked for
+    script = ScriptPlayer(parse(load(name).script), learner, AsyncMock(update=9, asks=[]))
+    while script.action is not None:
+        assert await script.play()
+    shown = [call.args for call in learner.reveal.call_args_list]
+    unpredicted = {outcomes[0].text for outcomes, about in shown if about is None}
     assert unpredicted == NO_REVEAL.get(name, set())
 
 

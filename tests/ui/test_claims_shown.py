@@ -16,7 +16,7 @@ from rlplay.scenario.script import Exercise, ScreenVerb, Train, Watch, You, pars
 from rlplay.scenario.script_settings import script_settings
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.plot.first_views import NAMED, OVERVIEW
-from rlplay.ui.script_view import AppStage
+from rlplay.ui.script_view import ScriptView
 from rlplay.verbs import VIEWS
 from tests.ui.stage import playground, settled, shown
 
@@ -73,7 +73,7 @@ async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -
     async with app.run_test(size=size) as pilot:
         source.update(1)
         await settled(pilot)
-        stage, missing = AppStage(app), []
+        stage, missing = ScriptView(app), []
         for name in bundled():
             _begin_again(app)
             for settings, said in spoken(load(name)):

@@ -10,11 +10,11 @@ from rlplay.scenario.claim import parse_expect
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.script import Change, Exercise, parse
-from rlplay.ui.player import TAKE_OVER
-from rlplay.ui.script_view import AppStage
+from rlplay.ui.lesson import TAKE_OVER
+from rlplay.ui.script_view import ScriptView
 from rlplay.ui.words.lesson import solved_by
 from tests.recorded import synthetic_update
-from tests.ui.fake_stage import playing, settled
+from tests.ui.fake_view import playing, settled
 from tests.ui.stage import playground
 from tests.ui.stage import settled as drawn
 
@@ -262,7 +262,7 @@ async def test_words_are_spoken_during_a_run_as_soon_as_their_claim_holds():
     player, stage = playing(script)
     stage.stuck = True
     task = await settled(player)
-    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 5, 1.0, "")
+    player.check = stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 5, 1.0, "")
     stage.tell(running=True, update=4)
     assert stage.captions == []
     stage.tell(update=5)
@@ -315,7 +315,7 @@ async def test_claims_are_about_the_last_update_that_has_ended_while_the_next_is
         await drawn(pilot)
         assert (app.session.run.newest.number, app.session.run.ended.number) == (2, 1)
         claim = parse_expect({"text": "Pull", "lens": "credit", "of": "max", "above": -100})
-        assert AppStage(app).check(claim).passed
+        assert ScriptView(app).check(claim).passed
 
 
 def test_the_solution_of_every_exercise_says_what_it_changes():

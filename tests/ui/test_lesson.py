@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from rlplay.link.messages import Advance, Rewind, Set
-from rlplay.ui.player import LAST, NEXT, TAKE_OVER
-from tests.ui.fake_stage import playing, settled
+from rlplay.ui.lesson import LAST, NEXT, TAKE_OVER
+from tests.ui.fake_view import playing, settled
 
 LESSON = [
     {"say": "Watch."},
@@ -64,19 +64,6 @@ async def test_a_right_prediction_is_confirmed():
     assert stage.captions[-1][0] == "✓ Right: longer. It pays."
     assert player.finished
     assert stage.captions[-1][2] == LAST
-
-
-async def test_a_question_stays_open_while_the_learner_brings_its_answer_about():
-    player, stage = playing([LESSON[4], {"you": {"say": "Press `u`.", "update": 1}}, LESSON[6], {"say": "Next."}])
-    task = await settled(player)
-    player.answered(1)
-    while not player.learner.at_work:
-        await asyncio.sleep(0)
-    assert stage.captions[-1][0] == "Press `u`."
-    await stage.send(Advance("update", 1))
-    await task
-    assert stage.captions[-1][0] == "✓ Right: longer. It pays."
-    assert stage.captions[-1][1] == [True]
 
 
 async def test_a_question_without_claims_is_resolved_at_once():

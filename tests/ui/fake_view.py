@@ -6,12 +6,12 @@ from rlplay.link.messages import Advance, Rewind, Set, Status
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.script import parse
 from rlplay.trace.update import PHASES
-from rlplay.ui.player import Player
+from rlplay.ui.lesson import Lesson
 
 BEGUN = {"beta": 0.0}
 
 
-class FakeStage:
+class FakeView:
     """A screen whose engine obeys at once, or does nothing at all while `stuck`."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class FakeStage:
         self.stuck = False
         self.colour = None
         self.status = Status(running=False, update=0, phase="sample", settings=BEGUN)
-        self.player: Player | None = None
+        self.player: Lesson | None = None
 
     async def send(self, command) -> None:
         self.sent.append(command)
@@ -73,9 +73,9 @@ class FakeStage:
         self.freed += 1
 
 
-def playing(script, pace=lambda _text: 0.0) -> tuple[Player, FakeStage]:
-    stage = FakeStage()
-    stage.player = Player(parse(script), stage, pace)
+def playing(script, pace=lambda _text: 0.0) -> tuple[Lesson, FakeView]:
+    stage = FakeView()
+    stage.player = Lesson(parse(script), stage, pace)
     stage.player.heard(stage.status)
     return stage.player, stage
 
