@@ -39,12 +39,7 @@ class ColoursScreen(Dialogue[None]):
     """Performs the verb `lens`."""
 
     DEFAULT_CSS = """
-    ColoursScreen { align: center middle; background: transparent; }
-    ColoursScreen > Vertical {
-        width: 78; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; background: $background;
-        border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    ColoursScreen > Vertical { width: 78; height: auto; max-height: 100%; }
     ColoursScreen OptionList {
         height: auto; max-height: 60%; padding: 0; background: $background; scrollbar-size-vertical: 1;
         text-wrap: nowrap; text-overflow: ellipsis;

@@ -19,12 +19,7 @@ class ConfirmScreen(Dialogue[bool]):
     """Its result is whether the user said yes."""
 
     DEFAULT_CSS = """
-    ConfirmScreen { align: center middle; background: $background 70%; }
-    ConfirmScreen > Vertical {
-        width: 78; max-width: 100%; height: auto; padding: 1 2;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    ConfirmScreen > Vertical { width: 78; height: auto; padding: 1 2; }
     ConfirmScreen Static { height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -26,10 +26,7 @@ class FindScreen(Dialogue[None]):
 
     DEFAULT_CSS = """
     FindScreen { background: transparent; }
-    FindScreen > Vertical {
-        dock: bottom; height: auto; padding: 0 1; background: $background; border: round $accent;
-        border-title-color: $accent; border-title-style: bold; border-subtitle-color: $text-muted;
-    }
+    FindScreen > Vertical { dock: bottom; height: auto; }
     FindScreen Input { &, &:focus { height: 1; border: none; padding: 0; background: $background; } }
     FindScreen Static { height: auto; max-height: 3; color: $text-muted; }
     """

@@ -40,12 +40,7 @@ class GlossaryScreen(Dialogue[tuple[str, str] | None]):
     """
 
     DEFAULT_CSS = """
-    GlossaryScreen { align: center middle; background: $background 70%; }
-    GlossaryScreen > Vertical {
-        width: 110; max-width: 100%; height: 90%; max-height: 32; padding: 0 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    GlossaryScreen > Vertical { width: 110; height: 90%; max-height: 32; }
     GlossaryScreen.-narrow > Vertical { height: 100%; }
     GlossaryScreen.-tall > Vertical { max-height: 60; }
     GlossaryScreen Input {

@@ -32,12 +32,7 @@ class HealthScreen(Dialogue[None]):
     """Follows the run while it is open."""
 
     DEFAULT_CSS = """
-    HealthScreen { align: center middle; background: $background 70%; }
-    HealthScreen > VerticalScroll {
-        width: 100; max-width: 100%; height: auto; max-height: 95%; padding: 0 1; scrollbar-size-vertical: 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    HealthScreen > VerticalScroll { width: 100; height: auto; max-height: 95%; }
     HealthScreen OptionList {
         height: auto; max-height: 100%; padding: 0; background: $background;
         &, &:focus { border: none; }

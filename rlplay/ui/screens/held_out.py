@@ -33,14 +33,7 @@ _NOTHING = "No held-out answers are on record up to this update."
 class HeldOutScreen(Dialogue[None]):
     """Follows the run while it is open."""
 
-    DEFAULT_CSS = """
-    HeldOutScreen { align: center middle; background: $background 70%; }
-    HeldOutScreen > VerticalScroll {
-        width: 130; max-width: 100%; height: auto; max-height: 95%; padding: 0 1; scrollbar-size-vertical: 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
-    """
+    DEFAULT_CSS = "HeldOutScreen > VerticalScroll { width: 130; height: auto; max-height: 95%; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "sort", "sort", id="sort"),
         Binding("enter", "unfold", "unfold the answer, or fold it"),

@@ -56,12 +56,8 @@ class HelpScreen(Dialogue[None]):
     """Explains `widget`, or the nearest panel around it that has help; statistics follow the `settings`."""
 
     DEFAULT_CSS = """
-    HelpScreen { align: center middle; background: $background 70%; }
     HelpScreen > VerticalScroll {
-        width: 100; max-width: 100%; height: auto; max-height: 95%; padding: 0 0 0 2; scrollbar-size-vertical: 1;
-        scrollbar-gutter: stable; background: $background;
-        border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
+        width: 100; height: auto; max-height: 95%; padding: 0 0 0 2; scrollbar-gutter: stable;
     }
     HelpScreen Static { padding: 0 2 0 0; }
     """

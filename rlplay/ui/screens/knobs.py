@@ -42,11 +42,7 @@ class KnobsScreen(Dialogue[Changes | None]):
 
     DEFAULT_CSS = """
     KnobsScreen { align: left top; background: transparent; }
-    KnobsScreen > Vertical {
-        width: 76; height: 1fr; margin: 2 0 0 0; padding: 0 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    KnobsScreen > Vertical { width: 76; height: 1fr; margin: 2 0 0 0; }
     KnobsScreen.-huge > Vertical { width: 90; }
     KnobsScreen.-medium > Vertical { width: 62; }
     KnobsScreen.-narrow > Vertical { width: 1fr; dock: bottom; height: 17; margin: 0; }

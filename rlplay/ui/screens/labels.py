@@ -60,12 +60,7 @@ The models' scores of a pair appear below only after your choice, so that they c
 `z` takes a choice back, or returns to the previous pair. After the last pair, only undoing the update takes you back.
 """
     DEFAULT_CSS = """
-    LabelScreen { align: center middle; background: $background 70%; }
-    LabelScreen > Vertical {
-        width: 100%; max-width: 112; height: 100%; max-height: 28; padding: 0 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    LabelScreen > Vertical { width: 100%; max-width: 112; height: 100%; max-height: 28; }
     LabelScreen #progress { height: 1; padding: 0 1; margin: 0 0 1 0; }
     LabelScreen #prompt { height: auto; min-height: 3; max-height: 6; }
     LabelScreen Horizontal { height: 1fr; }

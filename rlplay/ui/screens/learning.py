@@ -137,12 +137,7 @@ class LearningScreen(Dialogue[None]):
     """The map, and below it the answers to the prompt under the cursor: the first, and the chosen one."""
 
     DEFAULT_CSS = """
-    LearningScreen { align: center middle; background: $background 70%; }
-    LearningScreen > Vertical {
-        width: 130; max-width: 100%; height: 90%; padding: 0 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    LearningScreen > Vertical { width: 130; height: 90%; }
     LearningScreen Prompts { height: 1fr; }
     LearningScreen SteadyStatic { height: auto; max-height: 9; border-top: solid $border; }
     """

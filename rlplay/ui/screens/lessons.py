@@ -33,12 +33,7 @@ class LessonsScreen(Dialogue[str | None]):
     """Its result is the name of the scenario to play, or None."""
 
     DEFAULT_CSS = """
-    LessonsScreen { align: center middle; background: $background 70%; }
-    LessonsScreen > Vertical {
-        width: 108; max-width: 100%; height: 90%; padding: 1 1 0 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    LessonsScreen > Vertical { width: 108; height: 90%; padding: 1 1 0 1; }
     LessonsScreen OptionList {
         width: 44; height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; scrollbar-size-vertical: 1;
         &, &:focus { background: $background; padding: 0; border: none; background-tint: $background 0%; }

@@ -41,12 +41,7 @@ class LogScreen(Dialogue[None]):
     """Follows the session's log while it is open."""
 
     DEFAULT_CSS = """
-    LogScreen { align: center middle; background: $background 70%; }
-    LogScreen > Vertical {
-        width: 100%; max-width: 150; height: auto; max-height: 90%; padding: 0 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    LogScreen > Vertical { width: 100%; max-width: 150; height: auto; max-height: 90%; }
     LogScreen Static { height: auto; border-bottom: solid $border; }
     LogScreen RichLog {
         height: auto; min-height: 3; scrollbar-size-vertical: 1;

@@ -46,12 +46,7 @@ update: `3` compares update 3, `0` the start.
 """
 
     DEFAULT_CSS = """
-    MomentsScreen { align: center middle; background: $background 70%; }
-    MomentsScreen > Vertical {
-        width: 96%; max-width: 220; height: 94%; padding: 0 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    MomentsScreen > Vertical { width: 96%; max-width: 220; height: 94%; }
     MomentsScreen SteadyStatic { height: auto; max-height: 3; color: $text-muted; }
     MomentsScreen AskedList { height: auto; max-height: 60%; }
     MomentsScreen BothAnswers { height: 1fr; }

@@ -76,11 +76,7 @@ class OrientationScreen(Dialogue[None]):
     DEFAULT_CSS = """
     OrientationScreen { align: center bottom; background: transparent; }
     OrientationScreen.-high { align: center top; }
-    OrientationScreen > Vertical {
-        width: 74; max-width: 100%; height: auto; padding: 1 2; margin: 3 1 5 1;
-        background: $panel; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    OrientationScreen > Vertical { width: 74; height: auto; padding: 1 2; margin: 3 1 5 1; background: $panel; }
     OrientationScreen.-narrow > Vertical { padding: 0 1; }
     OrientationScreen Static { height: auto; }
     """

@@ -30,12 +30,7 @@ class PasteScreen(Dialogue[dict[str, Any] | None]):
     """Its result is the settings to change, or None."""
 
     DEFAULT_CSS = """
-    PasteScreen { align: center middle; background: $background 70%; }
-    PasteScreen > Vertical {
-        width: 76; max-width: 100%; height: auto; padding: 0 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    PasteScreen > Vertical { width: 76; height: auto; }
     PasteScreen Input { &, &:focus { height: 1; border: none; padding: 0; background: $surface; } }
     PasteScreen Static { height: auto; min-height: 3; margin: 1 0 0 0; }
     """

@@ -70,12 +70,7 @@ press `=`, then type for example `answer: 4`.
 The probe records nothing and does not change the run: neither its weights nor its random numbers.
 """
     DEFAULT_CSS = """
-    ProbeScreen { align: center middle; background: $background 70%; }
-    ProbeScreen > Vertical {
-        width: 100%; height: 100%; padding: 0 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    ProbeScreen > Vertical { width: 100%; height: 100%; }
     ProbeScreen Static { height: auto; min-height: 1; max-height: 2; padding: 0 1; }
     ProbeScreen #above { height: 21; }
     ProbeScreen ProbeText { width: 1fr; height: 1fr; }

@@ -55,12 +55,7 @@ this update, with settings that you change; the first run is not touched.
 """
 
     DEFAULT_CSS = """
-    TimelineScreen { align: center middle; background: $background 70%; }
-    TimelineScreen > Vertical {
-        width: 100%; max-width: 220; height: auto; max-height: 90%; padding: 0 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
-        border-subtitle-color: $text-muted;
-    }
+    TimelineScreen > Vertical { width: 100%; max-width: 220; height: auto; max-height: 90%; }
     TimelineScreen Static { height: 1; }
     TimelineScreen #columns { color: $text-muted; text-style: bold; }
     TimelineScreen #detail { height: auto; min-height: 3; max-height: 5; border-top: solid $border; }

@@ -148,7 +148,16 @@ class OverAnother(Underneath):
 
 
 class Dialogue(OverAnother, ModalScreen[ScreenResultType]):
-    """A dialogue of rlplay."""
+    """A dialogue of rlplay: a frame in the middle, with the screen below it dimmed."""
+
+    DEFAULT_CSS = """
+    Dialogue { align: center middle; background: $background 70%; }
+    Dialogue > Vertical, Dialogue > VerticalScroll {
+        max-width: 100%; padding: 0 1; background: $background; scrollbar-size-vertical: 1;
+        border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    """
 
     class Opened(Message):
         """The dialogue has its widgets; the app may add a lesson's caption."""
