@@ -3,5 +3,5 @@
 May import numpy, msgspec and sqlite3; never torch or Textual, so a run can be replayed anywhere.
 Start with `records.py` (the engine's output), then `update.py` (one update assembled from its records), `lenses.py`
 (every per-token statistic) and `metrics.py` (every per-update number). `runfile.py` stores records on disk, and
-`history.py` holds the numbers of all updates.
+`run.py` is what the records of a run add up to: whatever follows a run, on the screen or without one, follows that.
 """

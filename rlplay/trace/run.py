@@ -66,9 +66,9 @@ class Run:
     def ended(self) -> Update | None:
         """The last update that has ended, which claims are about; the current one if none has."""
         newest = self.newest
-        if newest is None or newest.finished is not None:
+        if newest is None or newest.finished is not None or newest.number < 2:
             return newest
-        return self.updates.get(newest.number - 1, newest)
+        return self.find(newest.number - 1) or newest
 
     def find(self, number: int) -> Update | None:
         """Update `number`, from memory or as it is loaded; None if its detail was not kept."""
@@ -89,9 +89,9 @@ class Run:
                 self.started = record
             case Rewound():
                 self.go_back(record.update)
-                self.newest = self.find(record.update) if record.update else Update(0)
+                self.newest = self._keep(self.find(record.update)) if record.update else Update(0)
             case Sampled() if record.update > 0:
-                self._begin(record.update)
+                self.newest = self._keep(self._begun(record.update))
             case _:
                 pass
         if (update := self.updates.get(record.update)) is not None:
@@ -111,11 +111,18 @@ class Run:
             for later in [each for each in table if each > number]:
                 del table[later]
 
-    def _begin(self, number: int) -> None:
-        """An update is being sampled: a new one, or the same once more."""
-        known = self.updates.pop(number, None)
+    def _begun(self, number: int) -> Update:
+        """An update that is being sampled: a new one, or the same once more."""
+        known = self.updates.get(number)
         if known is None or (known.sampled is not None and known.sampled.done):
-            known = Update(number, self.step_word)
-        self.newest = self.updates[number] = known
-        while len(self.updates) > self._most:
-            del self.updates[next(iter(self.updates))]
+            return Update(number, self.step_word)
+        return known
+
+    def _keep(self, update: Update | None) -> Update | None:
+        """Keep an update as the newest, and no more than so many."""
+        if update is not None:
+            self.updates.pop(update.number, None)
+            self.updates[update.number] = update
+            while len(self.updates) > self._most:
+                del self.updates[next(iter(self.updates))]
+        return update

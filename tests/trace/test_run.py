@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rlplay.trace.beliefs import Place
@@ -129,6 +129,7 @@ def test_a_table_by_update_loses_what_is_undone(doings: list[Doing]) -> None:
         assert table == naive
 
 
+@example([("train", 0), ("train", 0), ("train", 0), ("train", 0), ("rewind", 1), ("begin", 0)])
 @given(RUNS)
 def test_claims_are_about_the_last_update_that_ended(doings: list[Doing]) -> None:
     happened = records(doings)

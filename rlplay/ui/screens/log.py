@@ -110,10 +110,8 @@ class LogScreen(Dialogue[None]):
             self.query_one(RichLog).styles.max_height = max(most, 3)
 
     def _last_finished(self) -> Finished | None:
-        newest = self._session.run.newest
-        if newest is not None and newest.finished is None and newest.number > 1:
-            newest = self._session.run.find(newest.number - 1)
-        return newest.finished if newest is not None else None
+        ended = self._session.run.ended
+        return None if ended is None else ended.finished
 
     def _rewrite(self) -> None:
         log = self.query_one(RichLog)
