@@ -24,7 +24,6 @@ from textual.pilot import Pilot
 
 from rlplay.link.messages import Failed, Loading, Status
 from rlplay.trace.records import Evaluated
-from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.compare_moments import CompareMomentsScreen
 from rlplay.ui.screens.confirm import ConfirmScreen
@@ -125,7 +124,9 @@ async def _palette(stage: Stage) -> None:
 
 async def _moments(stage: Stage) -> None:
     app = stage.app
-    app.push_screen(CompareMomentsScreen(app, app.session, UPDATES, UPDATES, 0))  # no two have a prompt in common
+    app.push_screen(
+        CompareMomentsScreen(app.play, app.play.session, UPDATES, UPDATES, 0)
+    )  # no two have a prompt in common
     await stage.pilot.pause()
 
 
@@ -156,7 +157,7 @@ async def _ended(stage: Stage) -> None:
 
 
 async def _after_verb(stage: Stage, verb: str, *keys: str) -> None:
-    await stage.app.perform(verb)
+    await stage.app.play.perform(verb)
     await stage.settle()
     await stage.press(*keys)
 
@@ -171,11 +172,11 @@ BEGINNING: dict[str, Occasion] = {
     "trained": _trained,
 }
 OCCASIONS: dict[str, Occasion] = {
-    **{f"panel {panel}": lambda stage, panel=panel: stage.app.perform("panel", panel) for panel in PANELS},
-    "coloured by clipping": lambda stage: stage.app.perform("lens", "clip_state"),
-    "marks": lambda stage: stage.app.perform("signs"),
-    "looked back": lambda stage: stage.app.perform("older"),
-    "found": lambda stage: stage.app.perform("find", "reward>0.5"),
+    **{f"panel {panel}": lambda stage, panel=panel: stage.app.play.perform("panel", panel) for panel in PANELS},
+    "coloured by clipping": lambda stage: stage.app.play.perform("lens", "clip_state"),
+    "marks": lambda stage: stage.app.play.perform("signs"),
+    "looked back": lambda stage: stage.app.play.perform("older"),
+    "found": lambda stage: stage.app.play.perform("find", "reward>0.5"),
     "palette": _palette,
     "knobs changed": lambda stage: _after_verb(stage, "knobs", "down", "down", "right"),
     "knobs found": lambda stage: _after_verb(stage, "knobs", *"beta"),
@@ -186,7 +187,7 @@ OCCASIONS: dict[str, Occasion] = {
     "compare, token": lambda stage: _after_verb(stage, "compare", "p"),
     "compare, view": lambda stage: _after_verb(stage, "compare", "T"),
     "compare, curves": lambda stage: _after_verb(stage, "compare", "p", "p"),
-    **{f"view {view}": lambda stage, view=view: stage.app.perform(view) for view in VIEWS},
+    **{f"view {view}": lambda stage, view=view: stage.app.play.perform(view) for view in VIEWS},
     "two moments": _moments,
     "copying": _copying,
     "forgetting": _forgetting,
@@ -214,16 +215,16 @@ async def _home(stage: Stage) -> None:
         screen.dismiss(None)
         await stage.pilot.pause()
     app.clear_notifications()
-    if app.finder.query is not None:
-        app.seek("")
+    if app.play.finder.query is not None:
+        app.play.seek("")
     for changed, verb, argument in (
-        (app.session.looking is not None, "live", None),
-        (app.lens_choice is not None, "lens", "auto"),
-        (app.signs, "signs", None),
-        (app.view != "answers" or app.focused is not app.tokens, "panel", "tokens"),
+        (app.play.session.looking is not None, "live", None),
+        (app.play.lens_choice is not None, "lens", "auto"),
+        (app.play.signs, "signs", None),
+        (app.panels.view != "answers" or app.focused is not app.panels.tokens, "panel", "tokens"),
     ):
         if changed:
-            await app.perform(verb, argument)
+            await app.play.perform(verb, argument)
 
 
 async def shots(size: tuple[int, int], theme: str, folder: Path) -> AsyncIterator[Shot]:
@@ -234,7 +235,7 @@ async def shots(size: tuple[int, int], theme: str, folder: Path) -> AsyncIterato
         for name, happen in {**BEGINNING, **OCCASIONS, **_verbs(), **ENDING}.items():
             await happen(stage)
             await stage.settle()
-            if name not in ACTIONS or stage.app.screen is not stage.app.main:
+            if name not in VERBS or stage.app.screen is not stage.app.panels.main:
                 yield Shot(name, stage.app)
             await _home(stage)
 
@@ -242,9 +243,9 @@ async def shots(size: tuple[int, int], theme: str, folder: Path) -> AsyncIterato
 def _verbs() -> dict[str, Occasion]:
     """All that the screen carries out: those that open a screen are found by performing them."""
     return {
-        name: lambda stage, name=name: stage.app.perform(name)
-        for name in ACTIONS
-        if VERBS[name].where == "screen" and name not in PASSED_OVER
+        name: lambda stage, name=name: stage.app.play.perform(name)
+        for name, verb in VERBS.items()
+        if verb.where == "screen" and name not in PASSED_OVER
     }
 
 

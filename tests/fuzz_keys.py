@@ -52,7 +52,7 @@ async def opened(app: RlplayApp, size: tuple[int, int]) -> AsyncIterator[Pilot[o
     patience = mock.patch("tests.ui.stage.PATIENCE", 10 * stage.PATIENCE)  # the machine may be busy for hours
     with no_idle_time(), painted_late(), other, patience:
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: app.session.status is not None)
+            await until(pilot, lambda: app.play.session.status is not None)
             await settled(pilot)
             yield pilot
 
@@ -63,7 +63,7 @@ async def play(app: RlplayApp, dice: random.Random, size: tuple[int, int]) -> li
     A lesson that is opened in its place ends a live run, and with it the round.
     """
     pressed = list[str]()
-    source = app.session.source
+    source = app.play.session.source
     later = _later(source.poison) if isinstance(source, Answering) else []
     async with opened(app, size) as pilot:
         for number in range(ROUND):
@@ -77,7 +77,7 @@ async def play(app: RlplayApp, dice: random.Random, size: tuple[int, int]) -> li
                 source.status(3)
             await pilot.press(key)
             await keys_done(pilot)
-            if app.next_scenario is not None:
+            if app.play.next_scenario is not None:
                 break  # a lesson was chosen, which is played in place of this run
             if number % _PAINT_EVERY == 0:
                 await settled(pilot)

@@ -10,52 +10,54 @@ from rlplay.ui.layout.answer_order import Sort, sortable
 from rlplay.ui.playground import Playground
 
 
-async def sort(app: Playground, argument: Any) -> None:
+async def sort(play: Playground, argument: Any) -> None:
     """Sort by the column that the argument names, and go to the first answer; or ask which column."""
-    names = sortable(app.session.shown)
+    names = sortable(play.session.shown)
     if argument is None:
         from rlplay.ui.screens.sort import SortScreen
 
-        app.push_screen(SortScreen(names, app.sort))
+        play.app.push_screen(SortScreen(names, play.sort))
         return
     chosen = Sort.of(str(argument))
     if chosen.name and chosen.name not in names:
-        app.notify(f"There is no column {quote(chosen.name)}; known: {', '.join(map(visible, names))}.", markup=False)
+        play.app.notify(
+            f"There is no column {quote(chosen.name)}; known: {', '.join(map(visible, names))}.", markup=False
+        )
         return
-    app.sort = chosen
-    app.session.changed.add("update")
-    app.call_after_refresh(app.rollouts.action_jump, 0)
+    play.sort = chosen
+    play.session.changed.add("update")
+    play.app.call_after_refresh(play.panels.rollouts.action_jump, 0)
 
 
-async def unfold(app: Playground, _argument: Any) -> None:
+async def unfold(play: Playground, _argument: Any) -> None:
     """Unfold the answer under the cursor, or fold it again."""
-    shown, answer = app.session.shown, app.tokens.cursor[0]
-    if shown is None or shown.sampled is None or not app.folding.folds(shown, answer):
-        app.notify("This answer is not folded: it is not long, and no other equals it.")
+    shown, answer = play.session.shown, play.panels.tokens.cursor[0]
+    if shown is None or shown.sampled is None or not play.folding.folds(shown, answer):
+        play.app.notify("This answer is not folded: it is not long, and no other equals it.")
         return
-    app.folding.toggle(answer)
-    app.session.changed.add("update")
-    app.call_after_refresh(app.tokens.reveal_cursor)
+    play.folding.toggle(answer)
+    play.session.changed.add("update")
+    play.app.call_after_refresh(play.panels.tokens.reveal_cursor)
 
 
-async def find(app: Playground, argument: Any) -> None:
+async def find(play: Playground, argument: Any) -> None:
     """Show only what matches the argument, or ask what to find."""
     if argument is None:
         from rlplay.ui.screens.find import FindScreen
 
-        app.push_screen(FindScreen(app.seek, app.finder, app.session))
-    elif problem := app.seek(str(argument)):
-        app.notify(problem, severity="warning", markup=False)
+        play.app.push_screen(FindScreen(play.seek, play.finder, play.session))
+    elif problem := play.seek(str(argument)):
+        play.app.notify(problem, severity="warning", markup=False)
 
 
 def match(step: int) -> Callable[[Playground, Any], Awaitable[None]]:
     """The action that goes to the next match, or with step −1 to the previous one."""
 
-    async def action(app: Playground, _argument: Any) -> None:
-        place = app.finder.next(app.tokens.cursor, step)
+    async def action(play: Playground, _argument: Any) -> None:
+        place = play.finder.next(play.panels.tokens.cursor, step)
         if place is not None:
-            app.point(*place)
+            play.point(*place)
         else:
-            app.notify("No match here." if app.finder.query else "Press / and type what to find.")
+            play.app.notify("No match here." if play.finder.query else "Press / and type what to find.")
 
     return action

@@ -20,7 +20,6 @@ from rlplay.glossary import TERMS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
-from rlplay.ui.actions import ACTIONS
 from rlplay.ui.format.text import within
 from rlplay.ui.playground import Playground
 from rlplay.ui.plot.views import single
@@ -74,26 +73,26 @@ class Commands(OverAnother, CommandPalette):
             await super()._watch__show_busy()
 
 
-def commands(app: Playground) -> Iterator[SystemCommand]:
+def commands(play: Playground) -> Iterator[SystemCommand]:
     """The commands available now. The many (curves, settings, terms, themes) are listed only after typing."""
 
     def command(words: str, help: str, verb: str, argument: Any = None, listed: bool = True) -> SystemCommand:
-        return SystemCommand(words, help, lambda: app.call_later(app.perform, verb, argument), listed)
+        return SystemCommand(words, help, lambda: play.app.call_later(play.perform, verb, argument), listed)
 
-    word = app.session.step_word
+    word = play.session.step_word
     for verb in VERBS.values():
-        if verb.name in ACTIONS:
-            yield command(_titled(verb), f"{_keyed(verb, app)}{worded(verb.help, word)}", verb.name)
-    if app.session.asks:
+        if verb.name in play.actions:
+            yield command(_titled(verb), f"{_keyed(verb, play)}{worded(verb.help, word)}", verb.name)
+    if play.session.asks:
         for side, choice in (("the first answer, A", "a"), ("the second answer, B", "b"), ("neither", "skip")):
             yield command(f"Better: {side}", "Label the current pair, and go to the next.", "prefer", choice)
     for lens in LENSES.values():
         yield command(f"Colour: {lens.title} ({lens.name})", worded(lens.reading, word), "lens", lens.name)
-    for name in app.session.run.history.names():
+    for name in play.session.run.history.names():
         row = describe(name)
         reading = "" if row is None else row.reading or row.formula
         yield command(f"Curve: {single(name).title} ({visible(name)})", reading, "curve", name, listed=False)
-    for name in app.session.run.history.names():
+    for name in play.session.run.history.names():
         if name.startswith("gold/"):
             words, both = f"Curve: Reward over {within(single(name).title)}", f"reward over {name}"
             yield command(words, "Two lines in one plot, each with its own scale.", "curve", both, listed=False)
@@ -102,9 +101,9 @@ def commands(app: Playground) -> Iterator[SystemCommand]:
     for knob in KNOBS.values():
         meaning = f"{knob.meaning} {knob.effect}"
         yield command(f"Setting: {knob.title} ({knob.name})", meaning, "knobs", knob.name, listed=False)
-    for name, theme in sorted(app.available_themes.items(), key=lambda each: (each[1] not in THEMES, each[0])):
+    for name, theme in sorted(play.app.available_themes.items(), key=lambda each: (each[1] not in THEMES, each[0])):
         kind = "Dark colours." if theme.dark else "Light colours."
-        yield SystemCommand(f"Theme: {name}", kind, partial(setattr, app, "theme", name), discover=False)
+        yield SystemCommand(f"Theme: {name}", kind, partial(setattr, play.app, "theme", name), discover=False)
 
 
 class Palette(SystemCommandsProvider):
@@ -151,5 +150,5 @@ _OTHER_WORDS = {
 }
 
 
-def _keyed(verb: Verb, app: Playground) -> str:
-    return f"{key_name(verb, app.own_keys)} · " if verb.keys else ""
+def _keyed(verb: Verb, play: Playground) -> str:
+    return f"{key_name(verb, play.own_keys)} · " if verb.keys else ""

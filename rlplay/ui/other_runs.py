@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,9 @@ from rlplay.ui.session.sources import LiveSource
 class OtherRuns:
     """The sessions of the other runs."""
 
-    def __init__(self, app: App[Any], first: Session, sources: Sequence[Source], show: Callable[[], None]) -> None:
+    def __init__(
+        self, app: App[Any], first: Session, sources: Sequence[Source], show: Callable[[], Awaitable[None]]
+    ) -> None:
         """The runs of `sources`, compared with the run of `first`; `show` brings them to the screen."""
         self._app, self._first, self._show = app, first, show
         self.sessions = [Session(source) for source in sources]
@@ -71,7 +73,7 @@ class OtherRuns:
             self._app.notify(visible(words), severity="error", markup=False)
             return
         made, copying = False, CopyingScreen(number)
-        self._app.push_screen(copying, lambda made: self._show() if made else None)
+        self._app.push_screen(copying, self._copied)
         try:
             await asyncio.to_thread(branch, one.source.path, number, path, copying.going)
             await self.close()
@@ -86,6 +88,10 @@ class OtherRuns:
             copying.action_cancel()  # otherwise the thread would outlive the app
             raise
         copying.over(made)
+
+    async def _copied(self, made: bool | None) -> None:
+        if made:
+            await self._show()
 
     async def close(self) -> None:
         """Stop following the runs and close their sources."""

@@ -1,119 +1,92 @@
-"""The state of the main screen: its session, its panels and the chosen view.
-
-Verbs, dialogues and the refresh use this class; `app.py` completes it.
-"""
+"""The playground: a run, how the user looks at it, and what the user can do. It is no widget; `app.py` shows it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
-from textual.screen import Screen
-from textual.theme import Theme
+from textual.app import App
 
+from rlplay.link.messages import AnyCommand, RecordView, Status
 from rlplay.trace.lenses import LENSES, Lens, automatic
-from rlplay.trace.records import Choice
+from rlplay.trace.questions import Imagined
+from rlplay.trace.text import visible
 from rlplay.ui.layout.answer_order import Sort
-from rlplay.ui.lean import slim
 from rlplay.ui.other_runs import OtherRuns
+from rlplay.ui.panels import Panels
 from rlplay.ui.session.facts import facts_of
 from rlplay.ui.session.finder import Finder
 from rlplay.ui.session.folding import Folding
+from rlplay.ui.session.follow import follow
 from rlplay.ui.session.happenings import Source
 from rlplay.ui.session.preview import Preview
 from rlplay.ui.session.session import Session
-from rlplay.ui.terminal.gate import GatedApp
-from rlplay.ui.theme.themes import THEMES
-from rlplay.ui.widgets.curves import CurvePanels
-from rlplay.ui.widgets.footer import Footer
-from rlplay.ui.widgets.inspector import Inspector
-from rlplay.ui.widgets.narrator import Narrator, Spot
-from rlplay.ui.widgets.over_another import MainScreen
-from rlplay.ui.widgets.rollouts import Rollouts
-from rlplay.ui.widgets.status import Banner, Header, PhaseBar
-from rlplay.ui.widgets.tokens import Tokens
-from rlplay.ui.words.step_word import worded
+from rlplay.ui.widgets.narrator import Spot
 
-if TYPE_CHECKING:
-    from rlplay.ui.screens.knobs import KnobsScreen
-
-
-class Labels(Protocol):
-    """The dialogue for labelling pairs, while it is open."""
-
-    async def action_choose(self, choice: Choice) -> None:
-        """Label the current pair."""
-
-
-BESIDE = 3
-"""Panels that a large screen shows beside the token."""
-VIEWS = ("answers", "token", "curves")
+Action = Callable[["Playground", Any], Awaitable[None]]
+"""What a verb does, with the argument of a script."""
 
 _INSTEAD = ("credit", "advantages", "probability")
 """The statistics that colour a finished update instead of the change in probability, by which has values."""
 
 
-class Playground(GatedApp):
-    """The state of the main screen."""
+class Feature:
+    """What joins a playground, to take part in what happens there."""
 
-    def __init__(self, source: Source, others: Sequence[Source], show_others: Callable[[], None]) -> None:
-        """Show `source`; `show_others` shows the runs `others`."""
-        self._themes: tuple[int, dict[str, Theme]] = -1, {}
-        slim()
-        super().__init__()
+    def performed(self, verb: str) -> None:
+        """A verb was carried out."""
+
+    async def heard(self, event: Status | Imagined) -> None:
+        """The engine says where it is, or answers the question of a preview."""
+
+    def paint(self) -> None:
+        """Something on the screen should change at once."""
+
+
+class Playground:
+    """The state behind the main screen. Keys, the palette, clicks and scripts come in through `perform`.
+
+    It knows none of the features above it: each joins with the actions of its verbs.
+    """
+
+    def __init__(self, app: App[int], source: Source, others: Sequence[Source] = ()) -> None:
+        """Play `source`, to be compared with the runs `others`. `app` shows dialogues and messages and runs tasks."""
+        self.app = app
+        self.actions: dict[str, Action] = {}
+        self._features: list[Feature] = []
         self.session = Session(source)
-        self.other_runs = OtherRuns(self, self.session, others, show_others)
+        self.panels = Panels(source)
         self.preview = Preview(self.session, source.send)
-        self.knobs: KnobsScreen | None = None
-        self.labels: Labels | None = None
+        self.other_runs = OtherRuns(app, self.session, others, lambda: self.actions["compare"](self, None))
         self.lens_choice: str | None = None
         self.signs = False
         self.sort = Sort()
         self.finder = Finder()
         self.folding = Folding()
-        self.view = "answers"
-        self.own_keys: dict[str, str] = {}  # the user's keys, by action
+        self.own_keys: Mapping[str, str] = {}  # the user's keys, by action
         self.unasked = False  # whether the newest command was the screen's own
         self.next_scenario: str | None = None  # the scenario to open after this one,
         self.next_step = 0  # and the step of its lesson to begin at
-        self.main: Screen[Any]
-        self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
-        self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
-        self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live, BESIDE)
-        self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
+
+    def join(self, actions: Mapping[str, Action], feature: Feature | None = None) -> None:
+        """Take the actions of verbs, and let the `feature` that they belong to take part."""
+        self.actions |= actions
+        self._features += [] if feature is None else [feature]
+
+    # What is on the screen
 
     @property
-    def available_themes(self) -> dict[str, Theme]:
-        """Textual's themes and ours, available from the start so that TEXTUAL_THEME can name them."""
-        registered = super().available_themes
-        if len(registered) != self._themes[0]:  # Textual asks for them at every line that it draws
-            self._themes = len(registered), registered | {theme.name: theme for theme in THEMES}
-        return self._themes[1]
-
-    def notify(self, message: str, **more: Any) -> None:
-        """Show a message at the top right, unless it is there already."""
-        if all(each.message != message or each.has_expired for each in self._notifications):
-            super().notify(message, **more)
-
-    def speak(self, step_word: str) -> None:
-        """Name what the policy samples in the parts that are written about tokens."""
-        self.tokens.step_word = step_word
-        self.inspector.border_title = worded("Token", step_word)
-        self.inspector.words = worded(self.inspector.EMPTY, step_word)
-        self.keys.speak(step_word)
-
-    def take_keys(self, own: dict[str, str]) -> None:
-        """Take the user's keys, by action, in Textual's names."""
-        self.own_keys = own
-        self.set_keymap(own)
-        self.keys.rename(own)
+    def at_home(self) -> bool:
+        """Whether no dialogue is open."""
+        return self.app.screen is self.panels.main
 
     @property
     def lens(self) -> Lens:
         """The statistic that colours the tokens: the user's choice, or the one that fits the phase."""
-        shown = self.session.shown
-        if self.preview.shown is not None:
-            return self.preview.lens(self.lens_choice).of(self.preview.settings)
+        shown, preview = self.session.shown, self.preview
+        if preview.shown is not None:
+            return preview.lens(self.lens_choice).of(preview.settings)
         # While TRPO still searches for a step, no token has a gradient: keep the colours of the credit phase.
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
         settings = self.session.settings_of(shown)
@@ -124,51 +97,35 @@ class Playground(GatedApp):
             chosen = next((name for name in (chosen, *_INSTEAD) if facts.lens(name) is not None), chosen)
         return LENSES[chosen].of(settings)
 
-    def get_default_screen(self) -> Screen[Any]:
-        """The screen of the panels."""
-        return MainScreen(id="_default")
+    def spot(self) -> Spot:
+        """The update, its progress and the token on the screen; a remark belongs to them."""
+        shown, cursor = self.session.shown, self.panels.tokens.cursor
+        if shown is None or shown.sampled is None:
+            return Spot(cursor=cursor)
+        return Spot(shown.number, (shown.sampled.position, len(shown.steps)), cursor)
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token, in every panel; of an answer that is folded away, on the one shown for it."""
-        completion = self.folding.shown_for(completion)
-        self.tokens.point(completion, token)
-        self.rollouts.point(*self.tokens.cursor)
-        self.narrator.forget()
+        panels = self.panels
+        panels.tokens.point(self.folding.shown_for(completion), token)
+        panels.rollouts.point(*panels.tokens.cursor)
+        panels.narrator.forget()
         self.inspect()
 
     def inspect(self) -> None:
         """Show the details of the token under the cursor."""
-        self.curves.follow(self.tokens.cursor)
-        session, preview = self.session, self.preview
+        session, preview, cursor = self.session, self.preview, self.panels.tokens.cursor
+        self.panels.curves.follow(cursor)
         if preview.shown is None:
-            self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
+            self.panels.inspector.show(session.shown, cursor, session.settings_of(session.shown))
         else:
-            self.inspector.show(preview.shown, self.tokens.cursor, preview.settings, preview.result)
+            self.panels.inspector.show(preview.shown, cursor, preview.settings, preview.result)
 
     def exhibit(self, metrics: Sequence[str]) -> None:
-        """Show the curves of `metrics`, without the focus; the most that fit, the first of them before the others."""
+        """Show the curves of `metrics`, without the focus."""
         names = list(dict.fromkeys(map(self.session.run.history.named, metrics)))
-        if not names:
-            return
-        narrow = self.main.has_class("-narrow")
-        if narrow and len(names) > 1:
-            names = [name for name in names if name != "reward"]  # which is in the header
-        if narrow and len(names) > 1 and self.view != "curves":
-            self.show_view("curves")
-        self.curves.exhibit(names)
-
-    def show_view(self, view: str) -> None:
-        """Show the answers, the token or the curves; on a wide screen, smaller or larger curves."""
-        self.view = view
-        for each in VIEWS:
-            self.main.set_class(each == view, f"-view-{each}")
-
-    def spot(self) -> Spot:
-        """The update, its progress and the token on the screen; a remark belongs to them."""
-        shown, cursor = self.session.shown, self.tokens.cursor
-        if shown is None or shown.sampled is None:
-            return Spot(cursor=cursor)
-        return Spot(shown.number, (shown.sampled.position, len(shown.steps)), cursor)
+        if names:
+            self.panels.exhibit(names)
 
     def seek(self, typed: str) -> str:
         """Show only the matches of `typed`, or everything if it is empty; returns what is wrong, in one line."""
@@ -176,26 +133,71 @@ class Playground(GatedApp):
         self.session.changed.add("update")
         return problem
 
+    def pick(self, number: int) -> None:
+        """Look at update `number`, the newest of which is live."""
+        newest = self.session.run.newest
+        if newest is not None and number == newest.number:
+            self.session.back_to_live()
+        elif not self.session.look_at(number):
+            self.app.notify(f"The {self.session.step_word}s of update {number} were not kept.")
+        self.paint()  # whatever comes next may be about its tokens
+
+    # What the user can do
+
     async def perform(self, name: str, argument: Any = None) -> None:
-        """Carry out a verb, as a key or a script would."""
-        raise NotImplementedError
+        """Carry out a verb, as a key or a script would, and start painting its effect."""
+        self.panels.narrator.forget()
+        if reason := self.session.cannot(name):
+            self.app.notify(visible(reason), severity="warning", markup=False)
+            return
+        await self.actions[name](self, argument)
+        for feature in self._features:
+            feature.performed(name)
+        self.paint()
+
+    def paint(self) -> None:
+        """Show the changes at once."""
+        for feature in self._features:
+            feature.paint()
+
+    async def back(self) -> None:
+        """Leave a search and show all answers; otherwise leave an older update and return to live."""
+        if self.finder.query is not None:
+            self.seek("")
+        else:
+            await self.perform("live")
+
+    async def send(self, command: AnyCommand, asked: str = "") -> None:
+        """Pass a command to the source, and show at once that it was requested."""
+        session = self.session
+        if session.failed is not None:
+            ended = "The engine has ended. Press r to resume from the last snapshot."
+            again = "The run could not be read. Press r to try again."
+            self.app.notify(ended if session.source.live else again, severity="warning")
+            return
+        if session.looking is not None:
+            session.back_to_live()
+        session.asked, session.going_back_to = asked, None
+        self.unasked = False
+        session.changed.add("status")
+        # Record the view only when a command follows: what the user saw then explains what they did.
+        look = RecordView(self.lens_choice or "auto", *self.panels.tokens.cursor)
+        if look != session.looked:
+            session.looked = look
+            await session.source.send(look)
+        await session.source.send(command)
+
+    # What the source tells
 
     def listen(self) -> None:
         """Start the source and follow its events."""
-        raise NotImplementedError
+        self.app.run_worker(follow(self.session, self._heard), group="source", exclusive=True, exit_on_error=False)
 
-    def tour(self) -> None:
-        """Play the lesson up to its next text; if it waits for labels, ask for them."""
-        raise NotImplementedError
+    async def _heard(self, event: Status | Imagined) -> None:
+        for feature in self._features:
+            await feature.heard(event)
 
-    async def restart_lesson(self) -> None:
-        """Begin the lesson again, with its answers forgotten."""
-        raise NotImplementedError
-
-    def share(self) -> tuple[str, str]:
-        """The share code of the lesson at this moment, and what it leaves out; or "", and why there is none."""
-        raise NotImplementedError
-
-    def open_knobs(self, at: str | None = None) -> None:
-        """Open all settings to view and change, with the cursor on the one named `at`."""
-        raise NotImplementedError
+    async def close(self) -> None:
+        """End the sources; the runs stay on disk."""
+        self.session.digesting.stop()
+        await asyncio.gather(self.session.source.close(), self.other_runs.close())

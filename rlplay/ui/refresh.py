@@ -7,6 +7,7 @@ import itertools
 from functools import partial
 
 import msgspec
+from textual.notifications import SeverityLevel
 
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.trace.kinds import kind_of
@@ -15,7 +16,7 @@ from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Phase
 from rlplay.ui.format.text import literal
 from rlplay.ui.layout.answer_order import order
-from rlplay.ui.playground import Playground
+from rlplay.ui.playground import Feature, Playground
 from rlplay.ui.plot.belief_river import River
 from rlplay.ui.plot.learning_map import LearningMap
 from rlplay.ui.session.examination import examine
@@ -38,78 +39,86 @@ from rlplay.ui.words.step_word import worded
 
 PARTS = 3
 """The answers with their tokens; the text about them; one curve panel."""
+_SEVERITY: dict[str, SeverityLevel] = {"warning": "warning", "error": "error"}
 
 
-class Refresher:
+class Refresher(Feature):
     """Tracks the changes that the screen does not show yet."""
 
-    def __init__(self, app: Playground) -> None:
-        self._app = app
+    def __init__(self, playground: Playground) -> None:
+        self._playground = playground
+        self._panels = playground.panels
         self._unshown: set[Part] = set()
         self._wanted: tuple[Started | None, list[str]] = None, []
-        self._parts = itertools.cycle((self._answers, self._words, app.curves.draw_next))
+        playground.join({}, self)
+        self._parts = itertools.cycle((self._answers, self._words, self._panels.curves.draw_next))
 
     def next_part(self) -> None:
         """Paint the next part in turn."""
         next(self._parts)()
 
-    def panels(self) -> None:
+    def paint(self) -> None:
         """Paint everything except the curves: they take longer and may follow a little later."""
         self._answers()
         self._words()
 
+    def everything(self) -> None:
+        """Paint all parts."""
+        self.paint()
+        self._panels.curves.draw_all()
+
     def _answers(self) -> None:
-        app, session = self._app, self._app.session
+        panels, session = self._panels, self._playground.session
         changes = session.take_changes()
         self._unshown |= changes
         if changes:
-            app.keys.follow(app.main.focused)
-            app.header.show(session)
-            app.phases.show(session)
+            panels.keys.follow(panels.main.focused)
+            panels.header.show(session)
+            panels.phases.show(session)
         if "status" in changes:
-            app.keys.allow(session.abilities)
-            app.speak(session.step_word)
-            app.banner.show(session)
-            # A class of the screen would have the style of every widget computed anew.
-            for panel in (app.rollouts, app.tokens, app.inspector, *app.curves.panels):
-                panel.set_class(session.looking is not None, "-past")
+            panels.keys.allow(session.abilities)
+            panels.speak(session.step_word)
+            panels.banner.show(session)
+            panels.mark_past(session.looking is not None)
         if changes & {"update", "look"} or session.shown is None:
             self._list(changes)
 
     def _list(self, changes: set[Part]) -> None:
-        app, session, preview = self._app, self._app.session, self._app.preview
+        play, session, preview = self._playground, self._playground.session, self._playground.preview
+        tokens, rollouts = self._panels.tokens, self._panels.rollouts
         kind = kind_of(session.settings_of(session.shown))
-        matching = app.finder.filter(session.shown, order(session.shown, app.sort))
-        listed = app.folding.fold(session.shown, matching, kind)
-        app.finder.keep(listed)
+        matching = play.finder.filter(session.shown, order(session.shown, play.sort))
+        listed = play.folding.fold(session.shown, matching, kind)
+        play.finder.keep(listed)
         vacant = worded(_vacant(session), session.step_word)
-        app.tokens.words = literal(session.problem) or self._nothing_found() or vacant
-        app.tokens.show(
-            preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,
-            preview.flipped, preview.version, app.finder, app.folding.unfolded, app.folding.copies,
+        tokens.words = literal(session.problem) or self._nothing_found() or vacant
+        tokens.show(
+            preview.shown or session.shown, listed, play.lens, play.lens_choice is None, play.signs,
+            preview.flipped, preview.version, play.finder, play.folding.unfolded, play.folding.copies,
         )  # fmt: skip
-        if listed and (answer := app.tokens.cursor[0]) not in listed:
-            shown_for = app.folding.shown_for(answer)
-            app.tokens.point(*((shown_for, app.tokens.cursor[1]) if shown_for in listed else (listed[0], 0)))
+        if listed and (answer := tokens.cursor[0]) not in listed:
+            shown_for = play.folding.shown_for(answer)
+            tokens.point(*((shown_for, tokens.cursor[1]) if shown_for in listed else (listed[0], 0)))
         if "update" in changes:
-            app.rollouts.words = "No answer matches." if app.finder.nothing else app.rollouts.EMPTY
-            app.rollouts.show(session.shown, listed, app.sort, app.tokens.rows, app.finder.count, kind)
-            app.rollouts.point(*app.tokens.cursor)
+            rollouts.words = "No answer matches." if play.finder.nothing else rollouts.EMPTY
+            rollouts.show(session.shown, listed, play.sort, tokens.rows, play.finder.count, kind)
+            rollouts.point(*tokens.cursor)
             # Its lines have changed, so it may have missed a scroll.
-            app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)
+            rollouts.scroll_to(y=tokens.scroll_y, animate=False, immediate=True)
 
     def _nothing_found(self) -> str:
         """The message for a search without matches; for clipped tokens also why there are none."""
-        session, nothing = self._app.session, self._app.finder.nothing
-        if not nothing or not self._app.finder.wants_clipped or clipping.count_clipped(session.shown):
+        session, finder = self._playground.session, self._playground.finder
+        nothing = finder.nothing
+        if not nothing or not finder.wants_clipped or clipping.count_clipped(session.shown):
             return nothing
         return (
             f"{clipping.explain_none(session.shown, session.settings_of(session.shown), session.source.live)} {nothing}"
         )
 
-    def _panels(self) -> list[str]:
+    def _wanted_curves(self) -> list[str]:
         """The panels that the scenario of the run wants; none if this rlplay cannot read it."""
-        started = self._app.session.run.started
+        started = self._playground.session.run.started
         if started is not self._wanted[0]:
             wanted: list[str] = []
             with contextlib.suppress(msgspec.MsgspecError):
@@ -118,33 +127,34 @@ class Refresher:
         return self._wanted[1]
 
     def _words(self) -> None:
-        app, session = self._app, self._app.session
+        play, session, curves = self._playground, self._playground.session, self._panels.curves
         changes, self._unshown = self._unshown, set()
         if not changes:
             return
         if changes & {"update", "status", "history"}:
-            app.inspect()
-            app.narrator.narrate(_narration(session), app.spot())
-        app.curves.mark_update(session.older_update)
-        app.curves.world, app.curves.wanted = session.world, self._panels()
-        app.curves.beliefs, app.curves.evaluations = session.run.beliefs, session.run.evaluations
-        app.curves.box = None if app.finder.query is None else app.finder.query.box
-        app.curves.steered = session.has_engine
-        app.curves.foreign = session.run.started is not None and bool(session.run.started.source)
-        app.curves.readers = {River: partial(next_belief, session), LearningMap: partial(next_evaluation, session)}
+            play.inspect()
+            self._panels.narrator.narrate(_narration(session), play.spot())
+        curves.mark_update(session.older_update)
+        curves.world, curves.wanted = session.world, self._wanted_curves()
+        curves.beliefs, curves.evaluations = session.run.beliefs, session.run.evaluations
+        curves.box = None if play.finder.query is None else play.finder.query.box
+        curves.steered = session.has_engine
+        curves.foreign = session.run.started is not None and bool(session.run.started.source)
+        curves.readers = {River: partial(next_belief, session), LearningMap: partial(next_evaluation, session)}
         settings = session.settings_of(session.shown)
         if not session.source.live and session.status is None:  # the recording is still being read
             self._unshown |= changes & {"update", "history"}
         elif changes & {"update", "history"} and (
-            _curves_are_due(session, changes) or app.curves.shows_answers or not app.curves.fit(settings)
+            _curves_are_due(session, changes) or curves.shows_answers or not curves.fit(settings)
         ):
-            app.curves.prepare(session.run.history, session.shown, settings)
+            curves.prepare(session.run.history, session.shown, settings)
         for notice in session.notices:
-            severity = notice.level if notice.level in ("warning", "error") else "information"
-            app.notify(visible_lines(notice.text), severity=severity, markup=False)
+            play.app.notify(
+                visible_lines(notice.text), severity=_SEVERITY.get(notice.level, "information"), markup=False
+            )
         session.notices.clear()
         if session.new_changes:
-            app.notify(changes_notice(session.new_changes), markup=False)
+            play.app.notify(changes_notice(session.new_changes), markup=False)
             session.new_changes.clear()
 
 

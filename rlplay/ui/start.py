@@ -27,18 +27,19 @@ def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment 
     """
     app = RlplayApp(LiveSource(job), demo, then=next(iter(then), None), moment=moment)
     begins = not (demo or moment.step or job.resume)
-    app.samples_first, app.orients = begins, begins and first_time()
+    playground = app.play
+    app.teaching.samples_first, app.orients = begins, begins and first_time()
     status = run(app)
-    if app.session.run.finished and not app.is_web:
+    if playground.session.run.finished and not app.is_web:
         print(kept(Path(job.run)), file=sys.stderr)
-    if app.next_scenario is None:
+    if playground.next_scenario is None:
         return status
     from rlplay.scenario.loader import load
 
-    scenario = load(app.next_scenario)
-    goes_on = demo and app.lesson.hands_free
+    scenario = load(playground.next_scenario)
+    goes_on = demo and app.teaching.lesson.hands_free
     after = Job(scenario, str(new_run(scenario.name)), job.device, job.threads)
-    return play(after, goes_on, then[1:] if goes_on else (), Moment(app.next_step, {}))
+    return play(after, goes_on, then[1:] if goes_on else (), Moment(playground.next_step, {}))
 
 
 def kept(path: Path) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from textual import on
-
+from rlplay.link.messages import Set, Status
 from rlplay.scenario.reproduction import scenario_of
-from rlplay.ui.messages import CursorStepped, Drafted, PreviewToggled
-from rlplay.ui.playground import Playground
-from rlplay.ui.refresh import Refresher
+from rlplay.trace.questions import Imagined
+from rlplay.ui.playground import Feature, Playground
 from rlplay.ui.widgets.curve_panel import CurvePanel
-from rlplay.ui.widgets.splits import Splits
+
+if TYPE_CHECKING:
+    from rlplay.ui.screens.knobs import KnobsScreen
 
 BY_CURVE = {
     "kl": "beta", "entropy": "entropy_coef", "completions/mean_length": "max_completion_length",
@@ -20,72 +20,89 @@ BY_CURVE = {
 """The setting that a curve is about, by the curve's first metric that is here."""
 
 
-class Tuning(Playground):
-    """The part of the app that opens the knobs and previews their changes."""
+class Tuning(Feature):
+    """The open knobs, and what their changes would do to the update on the screen."""
 
-    refresher: Refresher
-    _last: str | None = None  # the setting under the cursor when the knobs were closed
+    def __init__(self, playground: Playground) -> None:
+        self._playground = playground
+        self._preview = playground.preview
+        self.knobs: KnobsScreen | None = None
+        self._last: str | None = None  # the setting under the cursor when the knobs were closed
+        playground.join({"set": self._set, "knobs": self._knobs}, self)
 
-    def open_knobs(self, at: str | None = None) -> None:
+    async def _set(self, play: Playground, argument: Any) -> None:
+        if isinstance(argument, dict):
+            await play.send(Set(argument))
+        else:
+            self.open()
+
+    async def _knobs(self, _play: Playground, argument: Any) -> None:
+        self.open(argument)
+
+    def open(self, at: str | None = None) -> None:
         """Open all settings to view and change.
 
         The cursor is on the one named `at`, else on the one that the focused curve is about, else where it was last.
         """
-        started = self.session.run.started
+        session, app, panels = self._playground.session, self._playground.app, self._playground.panels
+        started = session.run.started
         if started is None:
-            self.notify("The engine is still starting; its settings are not yet known.")
+            app.notify("The engine is still starting; its settings are not yet known.")
             return
         from rlplay.ui.screens.knobs import KnobsScreen
 
         self.knobs = KnobsScreen(
-            self.session.settings,
+            session.settings,
             scenario_of(started),
-            self.session.source.live,
+            session.source.live,
             at or self._at_hand(),
-            self.session.abilities,
+            session.abilities,
             bool(started.source),
         )
         # Answers and the token stay visible to preview a change.
-        self.main.query_one(Splits).reset()
-        self.main.add_class("-knobs")
-        self.push_screen(self.knobs, self._knobs_closed)
-        self.call_after_refresh(self.show_preview)
+        panels.splits.reset()
+        panels.main.add_class("-knobs")
+        app.push_screen(self.knobs, self._closed)
+        app.call_after_refresh(self.show)
 
     def _at_hand(self) -> str | None:
-        focused = self.main.focused
+        focused = self._playground.panels.main.focused
         curves = focused.view.metrics if isinstance(focused, CurvePanel) else ()
         return next((BY_CURVE[name] for name in curves if name in BY_CURVE), self._last)
 
-    @on(Drafted)
-    async def _drafted(self, event: Drafted) -> None:
-        if self.knobs is not None:  # a branch's settings do not concern this run
-            await self.preview.draft(event.changes)
-            self.show_preview()
-
-    @on(PreviewToggled)
-    def _preview_toggled(self) -> None:
-        self.preview.as_trained = not self.preview.as_trained
-        self.show_preview()
-
-    @on(CursorStepped)
-    def _cursor_stepped(self, event: CursorStepped) -> None:
-        if event.along:
-            self.tokens.action_along(event.along)
-        else:
-            self.tokens.action_across(event.across)
-
-    def show_preview(self) -> None:
-        """Show what the drafted settings would do to the update on the screen."""
-        self.session.changed.add("update")
-        self.refresher.panels()
+    async def draft(self, changes: dict[str, Any]) -> None:
+        """Preview `changes`, unless they are those of a branch, which do not concern this run."""
         if self.knobs is not None:
-            self.knobs.tell(self.preview.words, self.preview.result is not None)
+            await self._preview.draft(changes)
+            self.show()
 
-    async def _knobs_closed(self, changes: dict[str, Any] | None) -> None:
+    def toggle(self) -> None:
+        """Show the update as trained, or as it would be."""
+        self._preview.as_trained = not self._preview.as_trained
+        self.show()
+
+    async def heard(self, event: Status | Imagined) -> None:
+        """Take the engine's answer; when the engine rests, ask what has waited for that."""
+        if isinstance(event, Imagined):
+            await self._preview.heard(event)
+        elif self.knobs is not None and not event.running:
+            await self._preview.paused()
+        else:
+            return
+        self.show()
+
+    def show(self) -> None:
+        """Show what the drafted settings would do to the update on the screen."""
+        self._playground.session.changed.add("update")
+        self._playground.paint()
+        if self.knobs is not None:
+            self.knobs.tell(self._preview.words, self._preview.result is not None)
+
+    async def _closed(self, changes: dict[str, Any] | None) -> None:
         self._last = None if self.knobs is None else self.knobs.name_under_cursor
         self.knobs = None
-        self.main.remove_class("-knobs")
-        self.preview.clear()
-        self.call_after_refresh(self.show_preview)  # not before there is room again
+        self._playground.panels.main.remove_class("-knobs")
+        self._preview.clear()
+        self._playground.app.call_after_refresh(self.show)  # not before there is room again
         if changes:
-            await self.perform("set", changes)
+            await self._playground.perform("set", changes)

@@ -73,7 +73,7 @@ async def delays(folder: Path, updates: int = 7) -> list[float]:
                 await pilot.pause(0.37)  # so that updates end anywhere between two looks at the file
                 add(recorder, update)
                 began = time.perf_counter()
-                while app.session.shown is None or app.session.shown.number < update:
+                while app.play.session.shown is None or app.play.session.shown.number < update:
                     await asyncio.sleep(0.01)
                 found.append(time.perf_counter() - began)
     return found

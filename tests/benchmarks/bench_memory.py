@@ -44,7 +44,7 @@ async def held(updates: int) -> tuple[float, float, float]:
             if number % 5 == 0 or number == 1:
                 await pilot.pause()
             if number in (1, updates // 10, updates):
-                app.paint()
+                app.refresher.everything()
                 await pilot.pause()
                 seen.append(resident())
     return seen[0], seen[1], seen[2]

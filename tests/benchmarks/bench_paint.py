@@ -42,9 +42,13 @@ async def costs() -> tuple[int, float, float]:
     async with app.run_test(size=SIZE) as pilot:
         source.records(synthetic_update(1, prompts=8, generations=8, length=64))
         await settled(pilot)
-        shown = app.session.shown
+        shown = app.play.session.shown
         assert isinstance(shown, Update)
-        tokens, listed, lenses = app.tokens, order(shown, app.sort), [LENSES["probability"], LENSES["entropy"]]
+        tokens, listed, lenses = (
+            app.panels.tokens,
+            order(shown, app.play.sort),
+            [LENSES["probability"], LENSES["entropy"]],
+        )
         inside = Region(0, 0, tokens.scrollable_content_region.width, tokens.scrollable_content_region.height)
 
         def whole(number: int) -> None:

@@ -50,14 +50,14 @@ async def jump_seconds(path: Path, jumps: int = 40) -> list[float]:
     app = RlplayApp(ReplaySource(path))
     times = []
     async with app.run_test(size=(160, 45)) as pilot:
-        while app.session.status is None:
+        while app.play.session.status is None:
             await pilot.pause()
-        numbers = app.session.source.recorded()[:-1]
+        numbers = app.play.session.source.recorded()[:-1]
         for number in random.Random(0).choices(numbers, k=jumps):
             began = time.perf_counter()
-            assert app.session.look_at(number)
-            app.paint()
-            for widget in (app.tokens, app.rollouts, app.inspector):
+            assert app.play.session.look_at(number)
+            app.refresher.everything()
+            for widget in (app.panels.tokens, app.panels.rollouts, app.panels.inspector):
                 for y in range(widget.size.height):
                     widget.render_line(y)
             times.append(time.perf_counter() - began)

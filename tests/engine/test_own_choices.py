@@ -318,7 +318,7 @@ async def test_looking_at_a_recording_runs_nothing_that_it_names(tmp_path: Path,
         await settled(pilot)
         await pilot.press("down", "right")
         await settled(pilot)
-        await app.perform("knobs", "surrogate")
+        await app.play.perform("knobs", "surrogate")
         await settled(pilot)
         assert isinstance(app.screen, KnobsScreen)
         await pilot.press("down", "escape", "g")

@@ -266,7 +266,7 @@ async def test_the_knobs_of_a_run_whose_algorithm_is_gone(tmp_path: Path) -> Non
     app = RlplayApp(ReplaySource(tmp_path / "a.rlplay"))
     async with app.run_test(size=(120, 35)) as pilot:
         await settled(pilot)
-        await app.perform("knobs", "algorithm")
+        await app.play.perform("knobs", "algorithm")
         await settled(pilot)
         assert isinstance(app.screen, KnobsScreen)
         assert "there is no such file" in app.screen._detail("algorithm").plain

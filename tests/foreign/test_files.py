@@ -259,7 +259,7 @@ async def test_the_screen_shows_a_run_of_which_only_texts_are_known(tmp_path: Pa
     copy = Copy(tmp_path / "rollouts")
     app = RlplayApp(ReplaySource(copy.path))
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.session.shown is not None)
+        await until(pilot, lambda: app.play.session.shown is not None)
         for _ in range(len(LENSES) + 1):
             await pilot.press("c", "right")
             await settled(pilot)
@@ -268,13 +268,13 @@ async def test_the_screen_shows_a_run_of_which_only_texts_are_known(tmp_path: Pa
             assert "appear after" not in text
             assert "algorithm not on record" in text
             assert "GRPO" not in text
-        app.open_knobs()
-        await until(pilot, lambda: app.knobs is not None and app.knobs.is_mounted)
-        listed = app.knobs.query_one(KnobList)
+        app.tuning.open()
+        await until(pilot, lambda: app.tuning.knobs is not None and app.tuning.knobs.is_mounted)
+        listed = app.tuning.knobs.query_one(KnobList)
         assert [option.id for option in listed.options if option.id] == ["algorithm"], "no setting is on record"
         await home(pilot)
         for key in ("down", "x", "p", "p", "p", "z", "n", "h", "g", "i", "k", "y", "d", "m", "o"):
             await pilot.press(key)
             await settled(pilot)
             await home(pilot)
-        assert app.session.failed is None
+        assert app.play.session.failed is None

@@ -218,7 +218,7 @@ async def until(pilot: Any, holds: Callable[[], object]) -> None:
 async def home(pilot: Any) -> None:
     """Every dialogue is closed by its own key."""
     async with asyncio.timeout(PATIENCE):
-        while pilot.app.screen is not pilot.app.main:
+        while pilot.app.screen is not pilot.app.panels.main:
             await pilot.press("escape")
 
 
@@ -230,7 +230,7 @@ async def keys_done(pilot: Any) -> None:
 
 async def taken(pilot: Any) -> None:
     """Every event that the source has let happen has arrived, if somebody listens."""
-    source = pilot.app.session.source if isinstance(pilot.app, RlplayApp) else None
+    source = pilot.app.play.session.source if isinstance(pilot.app, RlplayApp) else None
 
     def here() -> bool:
         return not isinstance(source, Fed) or source.empty or all(w.group != "source" for w in pilot.app.workers)
@@ -245,7 +245,7 @@ async def settled(pilot: Any) -> None:
         await taken(pilot)
         await keys_done(pilot)
     app = pilot.app
-    app.paint()
+    app.refresher.everything()
     if hasattr(app.screen, "follow"):  # which a dialogue does several times a second
         await invoke(app.screen.follow)
     await pilot.pause()

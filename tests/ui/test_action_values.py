@@ -127,20 +127,20 @@ async def test_map_and_token_panel_show_q(run: Run) -> None:
         await shown_at_last(pilot)
         source.records(record for record in run.records if not isinstance(record, Started))
         await shown_at_last(pilot)
-        await until(pilot, lambda: app.session.shown is not None and app.session.shown.number == 12)
+        await until(pilot, lambda: app.play.session.shown is not None and app.play.session.shown.number == 12)
         await shown_at_last(pilot)
         sampled = run.updates[12].sampled
         assert sampled is not None
         assert sampled.survey is not None
         assert sampled.survey.action_values is not None
-        token = all_text(app.inspector)
+        token = all_text(app.panels.inspector)
         for worth in sampled.survey.action_values[sampled.survey.states.index("a1")].tolist():
             assert f" {signed(worth).strip():>5} " in token
         assert "   Q  old  new" in token
         assert "value of this move" in token
         assert "ref" not in token.split("value of this move")[0]
-        assert "TD error" in text_of(app.rollouts) or "TD error" in str(app.rollouts.border_subtitle)
-        titles = [str(panel.border_title) for panel in app.curves.query("CurvePanel")]
-        assert app.lens.title == "TD error"
+        assert "TD error" in text_of(app.panels.rollouts) or "TD error" in str(app.panels.rollouts.border_subtitle)
+        titles = [str(panel.border_title) for panel in app.panels.curves.query("CurvePanel")]
+        assert app.play.lens.title == "TD error"
         assert titles[0].startswith("Expected reward")
         assert titles[1].startswith("Map · best move by Q")

@@ -138,13 +138,13 @@ async def test_its_key_puts_it_up_and_it_follows_the_cursor(size: tuple[int, int
         await settled(pilot)
         await pilot.press("T")
         await settled(pilot)
-        panel = next(panel for panel in app.curves.panels if isinstance(panel.view, AnswerTree))
+        panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, AnswerTree))
         assert title(panel).startswith("Answer tree · ")
         before = shown(panel)
-        app.point(8, 0)  # another group
+        app.play.point(8, 0)  # another group
         await settled(pilot)
         assert shown(panel) != before
         assert panel.source is not None
         source.records(synthetic_sampling(2)[:1])
         await settled(pilot)
-        assert panel.source.shown is app.session.shown  # while it is sampled
+        assert panel.source.shown is app.play.session.shown  # while it is sampled

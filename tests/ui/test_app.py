@@ -10,7 +10,6 @@ from rlplay.algorithms.catalogue import PRESETS
 from rlplay.link.messages import Advance, Loading, Pause, Recorded, Set
 from rlplay.trace.questions import WhatIf
 from rlplay.trace.records import Changed, Finished, Rewound
-from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.messages import Drafted
 from rlplay.verbs import VERBS
@@ -21,7 +20,8 @@ WIDE = (160, 45)
 
 
 def test_every_verb_can_be_carried_out_or_belongs_to_scripts():
-    assert {name for name, verb in VERBS.items() if verb.where != "script"} == set(ACTIONS)
+    app, _ = playground()
+    assert {name for name, verb in VERBS.items() if verb.where != "script"} == set(app.play.actions)
 
 
 def test_no_key_means_two_things():
@@ -59,15 +59,15 @@ async def test_space_pauses_what_runs():
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot)
         await pilot.press("space")
-        assert "running" in shown(app.header), "shown at once, before the engine answers"
+        assert "running" in shown(app.panels.header), "shown at once, before the engine answers"
         source.status(running=True)
         await settled(pilot)
         await pilot.press("space")
         assert source.commands[-1] == Pause()
-        assert "pausing" in shown(app.header)
+        assert "pausing" in shown(app.panels.header)
         source.status()
         await settled(pilot)
-        assert "paused" in shown(app.header)
+        assert "paused" in shown(app.panels.header)
 
 
 async def test_loading_is_shown_and_empty_panels_name_the_key_that_fills_them():
@@ -76,12 +76,12 @@ async def test_loading_is_shown_and_empty_panels_name_the_key_that_fills_them():
     async with app.run_test(size=WIDE) as pilot:
         source.put(Loading("importing torch", 0.4))
         await settled(pilot)
-        assert "importing torch" in shown(app.phases)
-        assert "The first answers appear here" in text_of(app.tokens)
-        assert "starting" in shown(app.header)
-        assert "Word problems" in shown(app.header), "known before the engine is there"
-        assert "Does it learn?" in shown(app.narrator)
-        assert "keys that you press are queued" in shown(app.narrator)
+        assert "importing torch" in shown(app.panels.phases)
+        assert "The first answers appear here" in text_of(app.panels.tokens)
+        assert "starting" in shown(app.panels.header)
+        assert "Word problems" in shown(app.panels.header), "known before the engine is there"
+        assert "Does it learn?" in shown(app.panels.narrator)
+        assert "keys that you press are queued" in shown(app.panels.narrator)
 
 
 async def test_a_panel_without_lines_is_painted_again_only_with_other_words(monkeypatch):
@@ -91,12 +91,12 @@ async def test_a_panel_without_lines_is_painted_again_only_with_other_words(monk
         source.put(Loading("importing torch", 0.4))
         await settled(pilot)
         painted = []
-        monkeypatch.setattr(app.tokens, "refresh", lambda *_, **__: painted.append(app.tokens.words))
-        app.paint()
+        monkeypatch.setattr(app.panels.tokens, "refresh", lambda *_, **__: painted.append(app.panels.tokens.words))
+        app.refresher.everything()
         assert not painted, "while the engine loads, the app asks 15 times a second"
         source.status()
         await settled(pilot)
-        assert painted == [app.tokens.words]
+        assert painted == [app.panels.tokens.words]
 
 
 async def test_the_header_names_the_run():
@@ -104,7 +104,7 @@ async def test_the_header_names_the_run():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
-        header = shown(app.header)
+        header = shown(app.panels.header)
         for part in ("Word problems", "GRPO · ", "pocket 1.2M · cpu", "update 1", " tokens", "0.9 s", "paused"):
             assert part in header, header
 
@@ -113,7 +113,7 @@ async def test_the_header_says_how_many_processes_train():
     app, _ = playground(processes=3)
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot)
-        assert "pocket 1.2M · cpu, 3 processes" in shown(app.header)
+        assert "pocket 1.2M · cpu, 3 processes" in shown(app.panels.header)
 
 
 async def test_the_phase_follows_the_records():
@@ -123,7 +123,7 @@ async def test_the_phase_follows_the_records():
         for record in synthetic_update(1):
             source.records([record])
             await settled(pilot)
-            seen.append((app.phases.here, app.lens.name))
+            seen.append((app.panels.phases.here, app.play.lens.name))
         assert seen == [
             ("sample", "probability"),
             ("score", "probability"),
@@ -141,10 +141,10 @@ async def test_sampling_shows_tokens_as_they_come():
         for record in synthetic_sampling(1):
             source.records([record])
             await settled(pilot)
-            lengths.append(len(all_text(app.tokens)))
+            lengths.append(len(all_text(app.panels.tokens)))
         assert lengths == sorted(lengths)
         assert lengths[0] < lengths[-1]
-        assert "token 11" in shown(app.phases) or "SAMPLE" in shown(app.phases)
+        assert "token 11" in shown(app.panels.phases) or "SAMPLE" in shown(app.panels.phases)
 
 
 async def test_looking_back_stays_while_the_engine_goes_on():
@@ -154,16 +154,16 @@ async def test_looking_back_stays_while_the_engine_goes_on():
         source.update(2)
         await settled(pilot)
         await pilot.press("left_square_bracket")
-        assert "looking at update 1  v back to live" in shown(app.header)
-        before = all_text(app.tokens)
-        app.point(5, 2)
+        assert "looking at update 1  v back to live" in shown(app.panels.header)
+        before = all_text(app.panels.tokens)
+        app.play.point(5, 2)
         source.update(3)
         await settled(pilot)
-        assert all_text(app.tokens).replace("▸", "▎") == before.replace("▸", "▎")
-        assert app.tokens.cursor == (5, 2)
+        assert all_text(app.panels.tokens).replace("▸", "▎") == before.replace("▸", "▎")
+        assert app.panels.tokens.cursor == (5, 2)
         await pilot.press("v")
-        assert app.session.shown.number == 3
-        assert "looking" not in shown(app.header)
+        assert app.play.session.shown.number == 3
+        assert "looking" not in shown(app.panels.header)
 
 
 async def test_older_updates_come_from_the_run_file_when_memory_has_let_go():
@@ -172,18 +172,18 @@ async def test_older_updates_come_from_the_run_file_when_memory_has_let_go():
         for number in range(1, 20):
             source.update(number)
         await settled(pilot)
-        oldest = min(app.session.run.updates)
+        oldest = min(app.play.session.run.updates)
         assert oldest > 1
-        source.kept[1] = app.session.run.updates[oldest]
-        assert app.session.look_at(1)
-        assert not app.session.look_at(2)
+        source.kept[1] = app.play.session.run.updates[oldest]
+        assert app.play.session.look_at(1)
+        assert not app.play.session.look_at(2)
 
 
 async def test_knobs_send_the_changed_settings():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot)
-        await app.perform("set", {"beta": 0.1, "epsilon": 0.3})
+        await app.play.perform("set", {"beta": 0.1, "epsilon": 0.3})
         assert source.commands == [Set({"beta": 0.1, "epsilon": 0.3})]
 
 
@@ -208,13 +208,13 @@ async def test_panels_over_the_screen_open_and_close(key):
         await settled(pilot)
         await pilot.press(key)
         await pilot.pause()
-        assert app.screen is not app.main
+        assert app.screen is not app.panels.main
         source.update(2)
         await settled(pilot)
         await pilot.press("escape")
         await pilot.pause()
-        assert app.screen is app.main
-        assert app.session.shown.number == 2
+        assert app.screen is app.panels.main
+        assert app.play.session.shown.number == 2
 
 
 async def test_a_lesson_speaks_asks_and_goes_on():
@@ -223,16 +223,16 @@ async def test_a_lesson_speaks_asks_and_goes_on():
     app, _ = playground(script)
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot)
-        assert "Does it learn?" in shown(app.narrator)
+        assert "Does it learn?" in shown(app.panels.narrator)
         await pilot.press("t")
         await settled(pilot)
-        assert "First words." in shown(app.narrator)
+        assert "First words." in shown(app.panels.narrator)
         await pilot.press("t")
         await settled(pilot)
-        assert "Up?" in shown(app.narrator)
+        assert "Up?" in shown(app.panels.narrator)
         await pilot.press("1")
         await settled(pilot)
-        assert "Right: yes. So it is." in shown(app.narrator)
+        assert "Right: yes. So it is." in shown(app.panels.narrator)
 
 
 async def test_the_lesson_asked_for_while_the_engine_starts_is_played_once_it_is_ready():
@@ -246,17 +246,18 @@ async def test_the_lesson_asked_for_while_the_engine_starts_is_played_once_it_is
         source.records([synthetic_started()])
         source.status()
         await settled(pilot)
-        assert "First words." in shown(app.narrator)
+        assert "First words." in shown(app.panels.narrator)
         await pilot.press("t", "t")
         await settled(pilot)
-        assert "▲ Press 1 or 2 first" in shown(app.narrator)
+        assert "▲ Press 1 or 2 first" in shown(app.panels.narrator)
 
 
 async def test_the_palette_has_every_verb_and_statistic():
     app, _ = playground()
     async with app.run_test(size=WIDE):
         titles = {command.title for command in app.get_system_commands(app.screen)}
-        assert {verb.title.lower() for name, verb in VERBS.items() if name in ACTIONS} <= {t.lower() for t in titles}
+        verbs = {VERBS[name].title.lower() for name in app.play.actions}
+        assert verbs <= {title.lower() for title in titles}
         assert {"Colour: Entropy (entropy)", "Colour: Advantage (advantages)", "Theme"} <= titles
 
 
@@ -274,7 +275,7 @@ async def test_a_changed_setting_is_marked():
     async with app.run_test(size=WIDE) as pilot:
         source.records([Changed(update=1, phase="sample", name="beta", value=0.1, previous=0.0)])
         await settled(pilot)
-        assert app.session.run.history.marks
+        assert app.play.session.run.history.marks
 
 
 async def test_seconds_add_up_over_updates():
@@ -284,8 +285,8 @@ async def test_seconds_add_up_over_updates():
         source.update(2)
         await settled(pilot)
         finished = [r for n in (1, 2) for r in synthetic_update(n) if isinstance(r, Finished)]
-        assert app.session.seconds == pytest.approx(sum(r.seconds for r in finished))
-        assert re.search(r"1\.\d s", shown(app.header))
+        assert app.play.session.seconds == pytest.approx(sum(r.seconds for r in finished))
+        assert re.search(r"1\.\d s", shown(app.panels.header))
 
 
 async def test_a_change_that_waits_is_not_yet_in_the_formula():
@@ -295,16 +296,16 @@ async def test_a_change_that_waits_is_not_yet_in_the_formula():
         source.records([Changed(update=2, phase="sample", name="epsilon", value=0.5, previous=0.2)])
         source.status(1, epsilon=0.5)
         await settled(pilot)
-        assert "clip(w, 0.8, 1.2)" in all_text(app.inspector), "update 1 had the old band"
-        assert app.curves.panels[2].source.settings["epsilon"] == 0.2
+        assert "clip(w, 0.8, 1.2)" in all_text(app.panels.inspector), "update 1 had the old band"
+        assert app.panels.curves.panels[2].source.settings["epsilon"] == 0.2
         source.update(2)
         await settled(pilot)
-        assert "clip(w, 0.5, 1.5)" in all_text(app.inspector)
-        assert app.curves.panels[2].source.settings["epsilon"] == 0.5
+        assert "clip(w, 0.5, 1.5)" in all_text(app.panels.inspector)
+        assert app.panels.curves.panels[2].source.settings["epsilon"] == 0.5
         source.records([Rewound(update=0, abandoned=2)])
         source.update(1)
         await settled(pilot)
-        assert "clip(w, 0.8, 1.2)" in all_text(app.inspector), "the change was given up with its update"
+        assert "clip(w, 0.8, 1.2)" in all_text(app.panels.inspector), "the change was given up with its update"
 
 
 async def test_enter_on_the_curves_opens_the_update_under_the_cursor():
@@ -313,16 +314,16 @@ async def test_enter_on_the_curves_opens_the_update_under_the_cursor():
         for number in (1, 2, 3):
             source.update(number)
         await settled(pilot)
-        app.curves.panels[0].focus()
+        app.panels.curves.panels[0].focus()
         await pilot.press("enter")
-        assert app.session.looking is None, "no cursor, nothing picked"
+        assert app.play.session.looking is None, "no cursor, nothing picked"
         await pilot.press("left", "left", "enter")
         await settled(pilot)
-        assert app.session.looking == app.session.shown.number == 2
+        assert app.play.session.looking == app.play.session.shown.number == 2
         await pilot.press("right", "enter")
         await settled(pilot)
-        assert app.session.looking is None, "the newest is the live one"
-        assert app.session.shown.number == 3
+        assert app.play.session.looking is None, "the newest is the live one"
+        assert app.play.session.shown.number == 3
 
 
 async def test_the_algorithm_is_called_what_its_preset_calls_it():
@@ -330,7 +331,7 @@ async def test_the_algorithm_is_called_what_its_preset_calls_it():
     async with app.run_test(size=WIDE) as pilot:
         source.status(algorithm="ppo")
         await settled(pilot)
-        assert PRESETS["ppo"].title in shown(app.header)
+        assert PRESETS["ppo"].title in shown(app.panels.header)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45)])
@@ -343,7 +344,7 @@ async def test_a_changed_setting_is_notified_long_enough_and_away_from_the_keys(
             Changed(update=2, phase="credit", name="beta", value=0.1, previous=0.0),
             Changed(update=2, phase="credit", name="algorithm", value="ppo", previous="grpo", also={"lam": 1.0}),
         ):
-            app.session.apply(Recorded(changed))  # both between two frames
+            app.play.session.apply(Recorded(changed))  # both between two frames
         await settled(pilot)
         (notification,) = app._notifications
         assert notification.message == (
@@ -351,8 +352,8 @@ async def test_a_changed_setting_is_notified_long_enough_and_away_from_the_keys(
         )
         assert notification.timeout >= 4
         (toast,) = app.screen.query("Toast")
-        assert toast.region.y >= app.phases.region.bottom
-        assert toast.region.bottom <= app.narrator.region.y
+        assert toast.region.y >= app.panels.phases.region.bottom
+        assert toast.region.bottom <= app.panels.narrator.region.y
         await pilot.press("k")
         await settled(pilot)
         (toast,) = app.screen.query("Toast")
@@ -366,5 +367,5 @@ async def test_what_a_branch_would_change_leaves_the_run_on_the_screen_alone():
         await settled(pilot)
         app.post_message(Drafted({"temperature": 1.2}))
         await settled(pilot)
-        assert app.preview.shown is None
+        assert app.play.preview.shown is None
         assert not any(isinstance(command, WhatIf) for command in source.commands)

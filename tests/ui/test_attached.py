@@ -45,7 +45,7 @@ def attached(tmp_path: Path) -> RlplayApp:
 
 async def paused(pilot) -> int:
     """The update that it is paused after, once the screen shows it."""
-    session = pilot.app.session
+    session = pilot.app.play.session
     await until(pilot, lambda: session.status is not None and session.status.running and session.shown is not None)
     await pilot.press("space")
     await until(pilot, lambda: not session.status.running)
@@ -60,11 +60,11 @@ async def test_it_pauses_steps_and_runs_again(trainer: Trainer, tmp_path: Path) 
         at = await paused(pilot)
         assert trainer.updates == at
         await pilot.press("u")
-        await until(pilot, lambda: app.session.shown.number == at + 1 and not app.session.status.running)
+        await until(pilot, lambda: app.play.session.shown.number == at + 1 and not app.play.session.status.running)
         assert trainer.updates == at + 1
         await pilot.press("space")
         await until(pilot, lambda: trainer.updates > at + 3)
-        assert app.session.failed is None
+        assert app.play.session.failed is None
 
 
 async def test_what_the_trainer_cannot_do_is_dim_and_says_why(trainer: Trainer, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ async def test_what_the_trainer_cannot_do_is_dim_and_says_why(trainer: Trainer, 
             assert [n.message for n in app._notifications] == [CANNOT[verb]]
             app.clear_notifications()
         assert trainer.updates == at
-        assert app.session.status.update == at
+        assert app.play.session.status.update == at
 
 
 async def test_a_setting_that_the_trainer_reads_again_is_changed_and_the_others_are_fixed(
@@ -90,18 +90,18 @@ async def test_a_setting_that_the_trainer_reads_again_is_changed_and_the_others_
     app = attached(tmp_path)
     async with app.run_test(size=(160, 45)) as pilot:
         await paused(pilot)
-        app.open_knobs(at="temperature")  # the run does not say how it is set, so only a jump leads there
-        await until(pilot, lambda: app.screen is app.knobs and app.screen.is_mounted)
-        assert app.knobs.draft.fixed("temperature") == "TRL reads it only when training begins"
-        go_to(app.knobs, "temperature")
-        before = app.knobs.draft.value("temperature")
+        app.tuning.open(at="temperature")  # the run does not say how it is set, so only a jump leads there
+        await until(pilot, lambda: app.screen is app.tuning.knobs and app.screen.is_mounted)
+        assert app.tuning.knobs.draft.fixed("temperature") == "TRL reads it only when training begins"
+        go_to(app.tuning.knobs, "temperature")
+        before = app.tuning.knobs.draft.value("temperature")
         await pilot.press("right")
-        assert app.knobs.draft.value("temperature") == before
-        assert not app.knobs.draft.fixed("learning_rate")
-        go_to(app.knobs, "learning_rate")
+        assert app.tuning.knobs.draft.value("temperature") == before
+        assert not app.tuning.knobs.draft.fixed("learning_rate")
+        go_to(app.tuning.knobs, "learning_rate")
         await pilot.press("enter", *["backspace"] * 12, *"0.02", "enter", "a")
         await until(pilot, lambda: trainer.settings["learning_rate"] == 0.02)
-        await until(pilot, lambda: app.session.settings["learning_rate"] == 0.02)
+        await until(pilot, lambda: app.play.session.settings["learning_rate"] == 0.02)
 
 
 async def test_a_refused_setting_is_shown_with_its_reason(trainer: Trainer, tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ async def test_a_refused_setting_is_shown_with_its_reason(trainer: Trainer, tmp_
         await paused(pilot)
         app.clear_notifications()
         await pilot.press("k")
-        await until(pilot, lambda: app.screen is app.knobs and app.screen.is_mounted)
-        go_to(app.knobs, "learning_rate")
+        await until(pilot, lambda: app.screen is app.tuning.knobs and app.screen.is_mounted)
+        go_to(app.tuning.knobs, "learning_rate")
         await pilot.press("enter", *["backspace"] * 12, *"0.02", "enter", "a")
         await until(pilot, lambda: app._notifications)
         assert "learning_rate stays as it is: there is no reference model." in [n.message for n in app._notifications]
@@ -139,7 +139,7 @@ async def test_leaving_waits_for_what_is_being_read(
         return pull(copy)
 
     def closed(reader: RunReader) -> None:
-        if reader is app.session.source._reader:
+        if reader is app.play.session.source._reader:
             done.append("closed")
         close(reader)
 
@@ -150,7 +150,7 @@ async def test_leaving_waits_for_what_is_being_read(
         await until(pilot, begun_one.is_set)
         begun_one.clear()
         await until(pilot, begun_one.is_set)
-        await app.session.source.close()
+        await app.play.session.source.close()
     assert done[: done.index("closed")].count("read") >= 2
 
 
@@ -160,20 +160,23 @@ async def test_a_trainer_that_is_gone_leaves_its_recording_on_the_screen(trainer
         at = await paused(pilot)
         trainer.remote._server.close()
         trainer.remote._screen.shutdown(2)
-        await until(pilot, lambda: app.session.failed is not None)
-        assert app.session.failed.text == GONE
-        assert app.session.shown.number >= at
+        await until(pilot, lambda: app.play.session.failed is not None)
+        assert app.play.session.failed.text == GONE
+        assert app.play.session.shown.number >= at
 
 
 async def test_the_end_of_the_training_is_no_failure(trainer: Trainer, tmp_path: Path) -> None:
     app = attached(tmp_path)
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.session.status is not None)
+        await until(pilot, lambda: app.play.session.status is not None)
         trainer.end()
-        await until(pilot, lambda: app.session.status.finished)
-        await until(pilot, lambda: app.session.shown is not None and app.session.shown.number == trainer.updates)
+        await until(pilot, lambda: app.play.session.status.finished)
+        await until(
+            pilot,
+            lambda: app.play.session.shown is not None and app.play.session.shown.number == trainer.updates,
+        )
         await settled(pilot)
-        assert app.session.failed is None
+        assert app.play.session.failed is None
 
 
 async def test_a_second_screen_is_told_why_it_cannot_enter(trainer: Trainer, tmp_path: Path) -> None:
@@ -181,6 +184,6 @@ async def test_a_second_screen_is_told_why_it_cannot_enter(trainer: Trainer, tmp
     async with first.run_test(size=(160, 45)) as pilot:
         await paused(pilot)
         async with second.run_test(size=(120, 35)) as other:
-            await until(other, lambda: second.session.failed is not None)
-            assert second.session.failed.text == TAKEN
-        assert first.session.failed is None
+            await until(other, lambda: second.play.session.failed is not None)
+            assert second.play.session.failed.text == TAKEN
+        assert first.play.session.failed is None

@@ -202,14 +202,14 @@ async def test_its_key_puts_it_up_live(size: tuple[int, int]) -> None:
         await settled(pilot)
         await pilot.press("B")
         await settled(pilot)
-        panel = next(panel for panel in app.curves.panels if isinstance(panel.view, River))
+        panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, River))
         assert panel.has_focus
         assert title(panel).startswith("Belief")
         assert "1.0" in shown(panel)
-        app.point(1, 2)
+        app.play.point(1, 2)
         await settled(pilot)
-        beliefs = app.session.run.beliefs
-        place = beliefs.place(app.session.shown, (1, 2))
+        beliefs = app.play.session.run.beliefs
+        place = beliefs.place(app.play.session.shown, (1, 2))
         assert place is not None
         assert len(place.before) == 2
         assert panel.source is not None
@@ -222,9 +222,9 @@ async def test_a_recording_is_read_once_the_river_is_in_sight(tmp_path: Path) ->
     app = RlplayApp(ReplaySource(path))
     async with app.run_test(size=(160, 45)) as pilot:
         await settled(pilot)
-        assert app.session.run.beliefs.known == 0
+        assert app.play.session.run.beliefs.known == 0
         await pilot.press("B")
         await settled(pilot)
-        assert app.session.run.beliefs.known == 3
-        panel = next(panel for panel in app.curves.panels if isinstance(panel.view, River))
+        assert app.play.session.run.beliefs.known == 3
+        panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, River))
         assert "→" in subtitle(panel)

@@ -10,7 +10,7 @@ from tests.ui.stage import playground, settled, shown
 
 
 def beside(app):
-    return [panel.view for panel in app.curves.seen if panel not in app.curves.row]
+    return [panel.view for panel in app.panels.curves.seen if panel not in app.panels.curves.row]
 
 
 async def test_a_large_screen_shows_the_answers_of_the_update_beside_the_token():
@@ -20,7 +20,7 @@ async def test_a_large_screen_shows_the_answers_of_the_update_beside_the_token()
         source.update(1)
         await settled(pilot)
         assert beside(app) == [AnswerTree(), LearningMap(), PullMap()]
-        tree, learning, pull = app.curves.seen[-3:]
+        tree, learning, pull = app.panels.curves.seen[-3:]
         assert "(all answers)" in shown(tree)
         assert "held-out prompts" in str(learning.border_subtitle)
         assert "A > 0" in str(pull.border_subtitle)
@@ -30,7 +30,7 @@ async def test_a_large_screen_shows_the_answers_of_the_update_beside_the_token()
         await pilot.resize_terminal(160, 67)
         await settled(pilot)
         assert not beside(app)
-        assert len(app.curves.seen) == len(app.curves.row)
+        assert len(app.panels.curves.seen) == len(app.panels.curves.row)
 
 
 async def test_the_cursor_of_the_updates_is_in_the_row_and_beside():
@@ -40,10 +40,10 @@ async def test_the_cursor_of_the_updates_is_in_the_row_and_beside():
             source.records([synthetic_evaluated(number)])
             source.update(number)
         await settled(pilot)
-        app.curves.seen[-2].focus()
+        app.panels.curves.seen[-2].focus()
         await pilot.press("left", "left")
         await settled(pilot)
-        assert {panel.cursor for panel in app.curves.panels} == {2}
+        assert {panel.cursor for panel in app.panels.curves.panels} == {2}
 
 
 async def test_a_panel_beside_keeps_what_the_user_chose_and_shows_what_had_no_room():
@@ -51,14 +51,16 @@ async def test_a_panel_beside_keeps_what_the_user_chose_and_shows_what_had_no_ro
     async with app.run_test(size=(240, 67)) as pilot:
         source.update(1)
         await settled(pilot)
-        app.curves.seen[-1].focus()
-        await app.perform("curve", "grad_norm")
+        app.panels.curves.seen[-1].focus()
+        await app.play.perform("curve", "grad_norm")
         await settled(pilot)
         assert beside(app) == [AnswerTree(), LearningMap(), single("grad_norm")]
-        await app.perform("tree")
+        await app.play.perform("tree")
         await settled(pilot)
-        assert app.curves.seen[4].has_focus, "the tree is on the screen already"
-        app.curves.wanted = ["reward", "completions/mean_length", "belief"]
-        app.curves.prepare(app.session.run.history, app.session.shown, app.session.settings_of(app.session.shown))
-        assert Ratios() not in [panel.view for panel in app.curves.row], "it comes fifth"
+        assert app.panels.curves.seen[4].has_focus, "the tree is on the screen already"
+        app.panels.curves.wanted = ["reward", "completions/mean_length", "belief"]
+        app.panels.curves.prepare(
+            app.play.session.run.history, app.play.session.shown, app.play.session.settings_of(app.play.session.shown)
+        )
+        assert Ratios() not in [panel.view for panel in app.panels.curves.row], "it comes fifth"
         assert beside(app)[-1] == single("grad_norm")

@@ -147,9 +147,9 @@ async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatc
         screen.add_class("-long")
         await until(pilot, lambda: " 50%" in str(screen.query_one(SteadyStatic).render()))
         await pilot.press("escape")
-        await until(pilot, lambda: app.screen is app.main)
+        await until(pilot, lambda: app.screen is app.panels.main)
         assert source.commands == []
-        assert app.other_runs.sessions == []
+        assert app.play.other_runs.sessions == []
 
 
 def test_of_a_copy_that_is_given_up_nothing_is_left(tmp_path):
@@ -175,7 +175,7 @@ async def test_a_branch_begins_after_the_update_that_is_looked_at():
             await pilot.press("escape")
         source.records(synthetic_update(5)[:1])
         await settled(pilot)
-        app.session.look_at(5)
+        app.play.session.look_at(5)
         await pilot.press("b")
         await settled(pilot)
         assert "Branch from update 4, because 5 is not finished yet" in app.screen.query_one("Vertical").border_title
@@ -192,7 +192,7 @@ async def test_a_run_that_cannot_be_branched_is_reported(tmp_path, monkeypatch):
         await settled(pilot)
         await pilot.press("a")
         await until(pilot, lambda: app._notifications)
-        assert app.other_runs.sessions == []
+        assert app.play.other_runs.sessions == []
         assert any("no run file at" in notice.message for notice in app._notifications)
 
 

@@ -43,8 +43,8 @@ async def test_the_text_is_what_stands_on_the_screen_dialogue_included():
         lines = text_of(capture(app)).splitlines()
         assert len(lines) == 35
         assert all(line == line.rstrip() for line in lines)
-        row = app.tokens.content_region
-        for y, line in enumerate(shown(app.tokens).splitlines()):
+        row = app.panels.tokens.content_region
+        for y, line in enumerate(shown(app.panels.tokens).splitlines()):
             assert line.rstrip() in lines[row.y + y]
         await pilot.press("k")
         await settled(pilot)

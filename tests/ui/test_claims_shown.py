@@ -52,16 +52,16 @@ def spoken(scenario: Scenario) -> Iterator[tuple[Settings, list[Expect] | Screen
 
 def _begin_again(app: RlplayApp) -> None:
     """The panels as they are when a lesson begins."""
-    app.curves.wanted = ()
-    app.curves.exhibit(())
-    for panel, view in zip(app.curves.row, OVERVIEW, strict=True):
+    app.panels.curves.wanted = ()
+    app.panels.curves.exhibit(())
+    for panel, view in zip(app.panels.curves.row, OVERVIEW, strict=True):
         panel.overview = OVERVIEW
         panel.put(view)
 
 
 def on_screen(app: RlplayApp) -> set[str]:
-    seen = {name for panel in app.curves.seen if panel.region.area for name in panel.view.metrics}
-    return seen | ({"reward"} if "reward ▁" in shown(app.header) else set())
+    seen = {name for panel in app.panels.curves.seen if panel.region.area for name in panel.view.metrics}
+    return seen | ({"reward"} if "reward ▁" in shown(app.panels.header) else set())
 
 
 SLOW = [pytest.param(size, marks=pytest.mark.slow) for size in ((160, 45), (240, 67))]
@@ -73,31 +73,31 @@ async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -
     async with app.run_test(size=size) as pilot:
         source.update(1)
         await settled(pilot)
-        stage, missing = ScriptView(app), []
+        stage, missing = ScriptView(app.play), []
         for name in bundled():
             _begin_again(app)
             for settings, said in spoken(load(name)):
-                app.show_view("answers")
+                app.panels.show_view("answers")
                 held = msgspec.to_builtins(settings)
-                app.session.settings_of = lambda *_given, held=held: held  # type: ignore[method-assign]
-                app.curves.prepare(app.session.run.history, app.session.shown, held)
+                app.play.session.settings_of = lambda *_given, held=held: held  # type: ignore[method-assign]
+                app.panels.curves.prepare(app.play.session.run.history, app.play.session.shown, held)
                 await pilot.pause()
                 if isinstance(said, ScreenVerb):
-                    await app.perform(said.verb, said.argument)
+                    await app.play.perform(said.verb, said.argument)
                     await pilot.pause()
                     wanted = NAMED.get(said.verb) or NAMED.get(str(said.argument))
-                    seen = [panel.view for panel in app.curves.seen if panel.region.area]
+                    seen = [panel.view for panel in app.panels.curves.seen if panel.region.area]
                     there = wanted in seen if wanted else said.argument in on_screen(app)
                     missing += [] if there else [(name, said)]
                     continue
                 metrics = {claim.quantity.metric.removeprefix("eval_") for claim in said
                            if isinstance(claim.quantity, MetricValue)}  # fmt: skip
                 stage.say("", [stage.check(claim) for claim in said], "")
-                await (settled(pilot) if app.view == "curves" else pilot.pause())
+                await (settled(pilot) if app.panels.view == "curves" else pilot.pause())
                 missing += [
                     (name, metric)
                     for metric in metrics - on_screen(app)
-                    if print(name, metrics, on_screen(app), app.view, len(app.curves.seen)) is None
+                    if print(name, metrics, on_screen(app), app.panels.view, len(app.panels.curves.seen)) is None
                 ]
         assert not missing, "\n".join(map(str, missing))
 
@@ -111,14 +111,14 @@ async def test_a_curve_is_not_in_two_panels_once_there_is_room_for_both() -> Non
     async with app.run_test(size=(80, 24)) as pilot:
         source.update(1)
         await settled(pilot)
-        app.show_view("answers")
+        app.panels.show_view("answers")
         await settled(pilot)
-        (only,) = app.curves.seen
-        app.curves.exhibit(["reward"])
+        (only,) = app.panels.curves.seen
+        app.panels.curves.exhibit(["reward"])
         assert "reward" in only.view.metrics, "beside the answers there is room for one"
-        app.show_view("curves")
+        app.panels.show_view("curves")
         await settled(pilot)
-        assert [panel.view for panel in app.curves.seen] == list(only.overview[:2])
+        assert [panel.view for panel in app.panels.curves.seen] == list(only.overview[:2])
 
 
 async def test_curves_asked_for_one_after_the_other_are_shown_together_once_there_is_room() -> None:
@@ -126,14 +126,14 @@ async def test_curves_asked_for_one_after_the_other_are_shown_together_once_ther
     async with app.run_test(size=(80, 24)) as pilot:
         source.update(1)
         await settled(pilot)
-        app.show_view("curves")
+        app.panels.show_view("curves")
         await settled(pilot)
-        app.curves.exhibit(["entropy", "grad_norm"])
-        app.show_view("answers")
+        app.panels.curves.exhibit(["entropy", "grad_norm"])
+        app.panels.show_view("answers")
         await settled(pilot)
         for metric in ("kl_old", "reward"):
-            await app.perform("curve", metric)
-        assert len(app.curves.seen) == 1, "until the next layout"
+            await app.play.perform("curve", metric)
+        assert len(app.panels.curves.seen) == 1, "until the next layout"
         await settled(pilot)
-        assert len(app.curves.seen) == 2
-        assert {"kl_old", "reward"} <= {name for panel in app.curves.seen for name in panel.view.metrics}
+        assert len(app.panels.curves.seen) == 2
+        assert {"kl_old", "reward"} <= {name for panel in app.panels.curves.seen for name in panel.view.metrics}

@@ -104,19 +104,19 @@ async def test_every_way_to_a_clipped_token_says_why_there_is_none(ask):
         source.records(synthetic_update(1, steps=1))
         await settled(pilot)
         if ask == "find":
-            await app.perform("find", "clipped")
+            await app.play.perform("find", "clipped")
             await settled(pilot)
-            text = text_of(app.tokens)
+            text = text_of(app.panels.tokens)
             assert "esc shows all" in " ".join(text.split())
         else:
-            await app.perform("lens", "clip_state")
-            app.point(3, 2)
+            await app.play.perform("lens", "clip_state")
+            app.play.point(3, 2)
             if ask == "x":
                 await pilot.press("x")
-                assert app.tokens.cursor == (3, 2), "there is nothing to go to"
+                assert app.panels.tokens.cursor == (3, 2), "there is nothing to go to"
             else:
-                await app.perform("lens", "importance_ratio")
-            text = app.narrator.render().plain
+                await app.play.perform("lens", "importance_ratio")
+            text = app.panels.narrator.render().plain
         assert "No token is clipped: with one optimizer step per batch" in " ".join(text.split())
 
 
@@ -125,8 +125,8 @@ async def test_the_clip_colour_counts_what_is_clipped_and_x_leads_to_the_reason(
     async with app.run_test(size=(160, 45)) as pilot:
         source.update(1, steps=8)
         await settled(pilot)
-        await app.perform("lens", "clip_state")
-        assert f"{count_clipped(app.session.shown)} tokens are clipped" in app.narrator.render().plain
+        await app.play.perform("lens", "clip_state")
+        assert f"{count_clipped(app.play.session.shown)} tokens are clipped" in app.panels.narrator.render().plain
         await pilot.press("x")
-        head = text_of(app.inspector).split("\n")[1]
+        head = text_of(app.panels.inspector).split("\n")[1]
         assert "clipped: A > 0 and w > 1.2" in head or "clipped: A < 0 and w < 0.8" in head

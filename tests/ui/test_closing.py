@@ -20,7 +20,7 @@ TYPED = ["find", "glossary", "paste"]
 async def begun(pilot, source):
     source.update(1)
     await settled(pilot)
-    source.kept[1] = pilot.app.session.run.newest
+    source.kept[1] = pilot.app.play.session.run.newest
     source.status(1)
     await settled(pilot)
 
@@ -35,12 +35,12 @@ async def test_it_closes_a_dialogue(verb):
     app, source = playground()
     async with app.run_test(size=(120, 35)) as pilot:
         await begun(pilot, source)
-        await app.perform(verb)
+        await app.play.perform(verb)
         await settled(pilot)
-        assert app.screen is not app.main
+        assert app.screen is not app.panels.main
         await pilot.press("q")
         await settled(pilot)
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
         assert app.return_code is None
 
 
@@ -49,7 +49,7 @@ async def test_where_text_is_typed_the_frame_names_the_key_that_closes(verb):
     app, source = playground()
     async with app.run_test(size=(80, 24)) as pilot:
         await begun(pilot, source)
-        await app.perform(verb)
+        await app.play.perform(verb)
         await settled(pilot)
         await pilot.press("q")
         await settled(pilot)
@@ -58,7 +58,7 @@ async def test_where_text_is_typed_the_frame_names_the_key_that_closes(verb):
         assert "esc close" in frame or "esc cancel" in frame
         await pilot.press("escape")
         await settled(pilot)
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 async def test_while_a_setting_is_searched_it_is_a_letter():
@@ -87,7 +87,7 @@ async def test_a_live_run_ends_after_a_question_in_one_line():
         )
         await pilot.press("escape")
         await settled(pilot)
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
         assert app.return_code is None
         await pilot.press("q", "q")
     assert app.return_code == 0
@@ -103,7 +103,7 @@ async def test_the_question_follows_the_run_without_reading_the_run_file(monkeyp
         assert shown(app.screen.query_one("Static")).endswith("goes on after update 1.")
         source.update(2)
         await until(pilot, lambda: "after update 1. Update 2 then" in shown(app.screen.query_one("Static")))
-        source.kept[2] = app.session.run.newest
+        source.kept[2] = app.play.session.run.newest
         source.status(2)
         await until(pilot, lambda: shown(app.screen.query_one("Static")).endswith("goes on after update 2."))
         source.put(Failed("out of memory"), None)

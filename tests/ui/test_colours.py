@@ -29,8 +29,8 @@ async def test_each_statistic_is_listed_with_what_it_means(size):
             listed.highlighted = listed.get_option_index(name)
             await settled(pilot)
             words = " ".join(shown(app.screen.query_one(Static)).split())
-            assert " ".join(lens.of(app.session.settings).reading.split()) in words
-            assert lens.of(app.session.settings).symbol in words
+            assert " ".join(lens.of(app.play.session.settings).reading.split()) in words
+            assert lens.of(app.play.session.settings).symbol in words
         text = app.screen.query_one(Static)
         assert app.screen.region.contains_region(text.region)
 
@@ -43,15 +43,15 @@ async def test_one_choice_colours_the_tokens_and_the_list_begins_there_next_time
         listed.highlighted = listed.get_option_index("entropy")
         await pilot.press("enter")
         await settled(pilot)
-        assert app.screen is app.main
-        assert app.lens.name == "entropy"
+        assert app.screen is app.panels.main
+        assert app.play.lens.name == "entropy"
         await pilot.press("C")
         await settled(pilot)
         listed = app.screen.query_one(OptionList)
         assert listed.highlighted_option.id == "entropy"
         await pilot.press("home", "enter")
         await settled(pilot)
-        assert app.lens_choice is None
+        assert app.play.lens_choice is None
 
 
 async def test_what_has_no_values_yet_says_when_it_will():
@@ -72,11 +72,11 @@ async def test_a_click_on_the_title_or_on_the_scale_opens_it(row):
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)
         await settled(pilot)
-        cursor = app.tokens.cursor
-        await pilot.click(app.tokens, offset=(4, row % app.tokens.outer_size.height))
+        cursor = app.panels.tokens.cursor
+        await pilot.click(app.panels.tokens, offset=(4, row % app.panels.tokens.outer_size.height))
         await settled(pilot)
         assert isinstance(app.screen, ColoursScreen)
-        assert app.tokens.cursor == cursor
+        assert app.panels.tokens.cursor == cursor
 
 
 async def test_before_the_first_update_nothing_is_said_to_be_missing_from_it():
@@ -93,10 +93,10 @@ async def test_the_colour_key_still_goes_on():
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)
         await settled(pilot)
-        before = app.lens.name
+        before = app.play.lens.name
         await pilot.press("c")
         await settled(pilot)
-        assert app.lens.name != before
+        assert app.play.lens.name != before
 
 
 def test_the_comparison_opens_the_same_list():

@@ -21,7 +21,7 @@ async def test_x_says_why_none_is_clipped_in_the_run_with_the_cursor(tmp_path):
     app = compared(tmp_path)
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        await app.perform("lens", "clip_state")
+        await app.play.perform("lens", "clip_state")
         for ratio, update in zip((1.1, 0.9), screen.runs.updates(), strict=True):
             update.steps = [
                 msgspec.structs.replace(
@@ -49,7 +49,7 @@ async def test_it_opens_on_the_newest_update_that_both_have(tmp_path):
         for tokens, seed in zip(screen.tokens, (0, 1), strict=True):
             assert synthetic_update(3, seed)[0].prompts[0].split()[0] in all_text(tokens)
         await pilot.press("escape")
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
         await pilot.press("b")
         await settled(pilot)
         assert isinstance(app.screen, CompareScreen)
@@ -208,7 +208,7 @@ async def test_each_side_has_the_statistic_as_its_own_kind_of_update_calls_it(tm
     app = compared(tmp_path)
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        app.lens_choice = "advantages"
+        app.play.lens_choice = "advantages"
         screen.runs.both[1].run.timeline.begun = {**SETTINGS, "loss_type": "sigmoid"}
         screen._drawn = None
         screen.follow()

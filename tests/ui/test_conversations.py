@@ -32,13 +32,13 @@ async def test_each_turn_begins_on_its_own_line_with_its_role():
     async with app.run_test(size=WIDE) as pilot:
         source.records([conversation()])
         await settled(pilot)
-        assert [turn.role for turn in turns(app.session.shown.sampled, 0)] == ["model", "user", "model"]
-        lines = [line[2:] for line in all_text(app.tokens).split("\n")[1:4]]
+        assert [turn.role for turn in turns(app.play.session.shown.sampled, 0)] == ["model", "user", "model"]
+        lines = [line[2:] for line in all_text(app.panels.tokens).split("\n")[1:4]]
         assert [line.split()[0] for line in lines] == ["model:", "user:", "model:"]
-        row, _ = app.tokens._layout.place(0, 10)
-        drawn = list(app.tokens.line(row))
+        row, _ = app.panels.tokens._layout.place(0, 10)
+        drawn = list(app.panels.tokens.line(row))
         said = next(segment for segment in drawn if segment.text == " word")
-        assert said.style == app.tokens.palette.muted, "the environment's words are set back"
+        assert said.style == app.panels.tokens.palette.muted, "the environment's words are set back"
 
 
 async def test_a_token_after_a_role_is_pointed_at_as_any_other():
@@ -47,6 +47,6 @@ async def test_a_token_after_a_role_is_pointed_at_as_any_other():
         source.records([conversation()])
         await settled(pilot)
         await pilot.click("#tokens", offset=(2 + len("user:  "), 3))
-        assert app.tokens.cursor == (0, 10)
+        assert app.panels.tokens.cursor == (0, 10)
         await pilot.press("right")
-        assert app.tokens.cursor == (0, 11)
+        assert app.panels.tokens.cursor == (0, 11)

@@ -193,6 +193,6 @@ async def test_a_picture_is_not_there_twice_once_there_is_room_again():
         for key in ("T", "B", "T", "p", "B"):  # the river was in a panel that `p` hid
             await pilot.press(key)
             await settled(pilot)
-        rivers = [panel for panel in app.curves.seen if isinstance(panel.view, River)]
-        assert len(app.curves.seen) == 4
+        rivers = [panel for panel in app.panels.curves.seen if isinstance(panel.view, River)]
+        assert len(app.panels.curves.seen) == 4
         assert len(rivers) == 1

@@ -302,5 +302,5 @@ async def test_a_curve_without_points_has_no_gap_in_its_title():
     async with app.run_test(size=(160, 45)) as pilot:
         source.records([synthetic_started(), *synthetic_sampling(1)])
         await settled(pilot)
-        titles = [str(panel.border_title) for panel in app.curves.seen]
+        titles = [str(panel.border_title) for panel in app.panels.curves.seen]
         assert any(title.startswith("Length · ") for title in titles), "the lengths of the first batch"

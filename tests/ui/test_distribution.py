@@ -76,23 +76,23 @@ async def test_answers_and_length_show_the_update_on_the_screen() -> None:
     app, source = playground()
     async with app.run_test(size=(160, 45)) as pilot:
         await settled(pilot)
-        assert title(app.rollouts).strip() == "Answers", "nothing is counted yet"
+        assert title(app.panels.rollouts).strip() == "Answers", "nothing is counted yet"
         source.update(1, length=20)
         source.update(2, length=20)
         await settled(pilot)
-        update = app.session.shown
+        update = app.play.session.shown
         assert update is not None
-        room = app.rollouts.outer_size.width - CORNERS - len("Answers · ")
-        assert title(app.rollouts).strip() == f"Answers · {distribution(update.scored.rewards, room)}"
-        length = next(panel for panel in app.curves.panels if panel.view.title == "Length")
+        room = app.panels.rollouts.outer_size.width - CORNERS - len("Answers · ")
+        assert title(app.panels.rollouts).strip() == f"Answers · {distribution(update.scored.rewards, room)}"
+        length = next(panel for panel in app.panels.curves.panels if panel.view.title == "Length")
         lengths = np.diff(update.sampled.offsets)
         assert title(length).endswith(f" · {distribution(lengths, 11)}")
-        await app.perform("sort", "length")
+        await app.play.perform("sort", "length")
         await settled(pilot)
-        assert title(app.rollouts).strip() == f"Answers · {distribution(lengths, room)}"
-        await app.perform("find", "length>0")
+        assert title(app.panels.rollouts).strip() == f"Answers · {distribution(lengths, room)}"
+        await app.play.perform("find", "length>0")
         await settled(pilot)
-        assert "█" not in title(app.rollouts), "the number of matches is there"
+        assert "█" not in title(app.panels.rollouts), "the number of matches is there"
 
 
 async def test_a_narrow_frame_drops_it_where_it_does_not_fit() -> None:
@@ -100,4 +100,6 @@ async def test_a_narrow_frame_drops_it_where_it_does_not_fit() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         source.update(2)
         await settled(pilot)
-        assert title(app.rollouts).strip() == "Answers", "rewards are fractions: two bars would not show their shape"
+        assert title(app.panels.rollouts).strip() == "Answers", (
+            "rewards are fractions: two bars would not show their shape"
+        )

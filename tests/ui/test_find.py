@@ -14,13 +14,15 @@ SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
 
 
 def titles(app) -> list[str]:
-    titles = app.tokens.border_title, app.rollouts.border_title, app.rollouts.border_subtitle
+    titles = app.panels.tokens.border_title, app.panels.rollouts.border_title, app.panels.rollouts.border_subtitle
     return [Content.from_markup(each).plain.strip() for each in titles]
 
 
 def listed(app) -> set[int]:
-    lines = {row.completion for row in app.tokens.rows if row.completion >= 0}
-    return {answer for answer in range(app.session.shown.completions) if app.folding.shown_for(answer) in lines}
+    lines = {row.completion for row in app.panels.tokens.rows if row.completion >= 0}
+    return {
+        answer for answer in range(app.play.session.shown.completions) if app.play.folding.shown_for(answer) in lines
+    }
 
 
 @SIZES
@@ -29,20 +31,20 @@ async def test_a_condition_on_answers_lists_only_those_until_escape(size):
     async with app.run_test(size=size) as pilot:
         source.update(1, prompts=4)
         await settled(pilot)
-        rewards = app.session.shown.scored.rewards
+        rewards = app.play.session.shown.scored.rewards
         wanted = set(np.flatnonzero(rewards < 0.5).tolist())
         await pilot.press("slash", *"reward<0.5")
         await settled(pilot)
         assert listed(app) == wanted, "found while it is typed"
         await pilot.press("enter")
         await settled(pilot)
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
         state = f"{len(wanted)} of {len(rewards)}"
         tokens, rollouts, below = titles(app)
         assert f"{state} · reward<0.5" in tokens
         assert state in rollouts
         assert below == "esc all answers"
-        assert app.tokens.cursor[0] in wanted
+        assert app.panels.tokens.cursor[0] in wanted
         await pilot.press("escape")
         await settled(pilot)
         assert listed(app) == set(range(len(rewards)))
@@ -54,22 +56,22 @@ async def test_next_and_back_go_round_the_tokens_found():
     async with app.run_test(size=(160, 45)) as pilot:
         source.update(1, steps=4)
         await settled(pilot)
-        ratios = app.session.shown.latest_step("importance_ratio")
+        ratios = app.play.session.shown.latest_step("importance_ratio")
         many = np.flatnonzero(ratios > 1.2)
-        offsets = app.session.shown.sampled.offsets
-        await app.perform("find", "ratio>1.2")
+        offsets = app.play.session.shown.sampled.offsets
+        await app.play.perform("find", "ratio>1.2")
         await settled(pilot)
         assert f"{len(many)} found · ratio>1.2" in titles(app)[0]
-        app.point(int(np.searchsorted(offsets, many[-1], side="right")) - 1, 0)
+        app.play.point(int(np.searchsorted(offsets, many[-1], side="right")) - 1, 0)
         visited = []
         for _ in range(len(many) + 1):
             await pilot.press("f")
-            completion, token = app.tokens.cursor
+            completion, token = app.panels.tokens.cursor
             visited.append(int(offsets[completion] + token))
         assert set(visited) == set(many.tolist())
         assert visited[0] == visited[-1], "round the end"
         await pilot.press("F")
-        completion, token = app.tokens.cursor
+        completion, token = app.panels.tokens.cursor
         assert int(offsets[completion] + token) == visited[-2]
 
 
@@ -78,12 +80,12 @@ async def test_the_largest_is_the_largest_of_what_was_found():
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("lens", "entropy")
-        await app.perform("find", "entropy<1")
+        await app.play.perform("lens", "entropy")
+        await app.play.perform("find", "entropy<1")
         await settled(pilot)
         await pilot.press("x")
-        entropy, sampled = app.session.shown.sampled.entropy, app.session.shown.sampled
-        completion, token = app.tokens.cursor
+        entropy, sampled = app.play.session.shown.sampled.entropy, app.play.session.shown.sampled
+        completion, token = app.panels.tokens.cursor
         here = entropy[sampled.offsets[completion] + token]
         assert here == entropy[(entropy < 1) & (sampled.mask == 1)].max() < entropy.max()
 
@@ -93,8 +95,8 @@ async def test_text_is_named_in_quotes():
     async with app.run_test(size=(160, 45)) as pilot:
         source.update(1)
         await settled(pilot)
-        sampled = app.session.shown.sampled
-        await app.perform("find", sampled.prompts[0][:9])
+        sampled = app.play.session.shown.sampled
+        await app.play.perform("find", sampled.prompts[0][:9])
         await settled(pilot)
         assert f"“{sampled.prompts[0][:9]}”" in titles(app)[0]
         assert set(np.flatnonzero(sampled.group == 0).tolist()) <= listed(app)
@@ -105,12 +107,12 @@ async def test_what_was_not_found_loses_its_colour():
     async with app.run_test(size=(160, 45)) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("lens", "probability")
-        await app.perform("find", "p<0.5")
+        await app.play.perform("lens", "probability")
+        await app.play.perform("find", "p<0.5")
         await settled(pilot)
-        tokens = app.tokens
-        shades = levels(app.lens, app.lens.values(app.session.shown))
-        found = app.finder.found.tokens
+        tokens = app.panels.tokens
+        shades = levels(app.play.lens, app.play.lens.values(app.play.session.shown))
+        found = app.play.finder.found.tokens
         strong = next(token for token in range(len(found)) if shades[token] > 0 and not found[token])
         assert tokens._style(strong, int(shades[strong])) == tokens.palette.muted
 
@@ -121,14 +123,14 @@ async def test_what_was_found_stands_out_without_colour(monkeypatch):
     async with app.run_test(size=(160, 45)) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("find", "p<0.5")
+        await app.play.perform("find", "p<0.5")
         await settled(pilot)
         drawn = {
-            row.completion: [segment.style for segment in app.tokens.render_line(y) if segment.text.strip()][1:]
-            for y, row in enumerate(app.tokens.rows[: app.tokens.size.height])
-            if row.completion >= 0 and row.completion != app.tokens.cursor[0]
+            row.completion: [segment.style for segment in app.panels.tokens.render_line(y) if segment.text.strip()][1:]
+            for y, row in enumerate(app.panels.tokens.rows[: app.panels.tokens.size.height])
+            if row.completion >= 0 and row.completion != app.panels.tokens.cursor[0]
         }
-        found, offsets = app.finder.found.tokens, app.session.shown.sampled.offsets
+        found, offsets = app.play.finder.found.tokens, app.play.session.shown.sampled.offsets
         for completion, styles in drawn.items():
             fits = found[offsets[completion] : offsets[completion + 1]]
             assert any(style.reverse for style in styles) == fits.any()
@@ -145,9 +147,9 @@ async def test_the_hint_names_clipped_and_it_finds_both_kinds():
         assert str(app.screen.query_one(Static).render()).startswith("clipped (▲ and ▼)")
         await pilot.press(*"clipped")
         await settled(pilot)
-        clips = app.session.shown.latest_step("clip_state")
-        assert set(clips[app.finder.found.tokens]) == {-1, 1}
-        assert app.finder.found.tokens.sum() == (np.abs(clips) == 1).sum()
+        clips = app.play.session.shown.latest_step("clip_state")
+        assert set(clips[app.play.finder.found.tokens]) == {-1, 1}
+        assert app.play.finder.found.tokens.sum() == (np.abs(clips) == 1).sum()
 
 
 async def test_a_bad_expression_says_what_is_wrong_and_changes_nothing():
@@ -160,13 +162,13 @@ async def test_a_bad_expression_says_what_is_wrong_and_changes_nothing():
         assert isinstance(app.screen, FindScreen)
         words = str(app.screen.query_one(Static).render())
         assert "nothing is called 'beauty'; known: reward, advantage, length" in words
-        assert app.finder.query is None
+        assert app.play.finder.query is None
         app.screen.query_one(Input).value = "reward<"
         await pilot.press("enter")
         await settled(pilot)
         assert "'reward<' is not a comparison" in str(app.screen.query_one(Static).render())
         await pilot.press("escape")
-        await app.perform("find", "beauty>1")
+        await app.play.perform("find", "beauty>1")
         await settled(pilot)
         assert "nothing is called 'beauty'" in [notice.message for notice in app._notifications][-1]
 
@@ -178,14 +180,14 @@ async def test_the_beginning_of_a_name_is_not_looked_for_before_enter():
         await settled(pilot)
         await pilot.press("slash", *"len")
         await settled(pilot)
-        assert app.finder.query is None
+        assert app.play.finder.query is None
         await pilot.press(*"gth>0", "space", *"rew")
         await settled(pilot)
-        assert app.finder.query.typed == "length>0"
+        assert app.play.finder.query.typed == "length>0"
         app.screen.query_one(Input).value = "len"
         await pilot.press("enter")
         await settled(pilot)
-        assert app.finder.query.text == "len"
+        assert app.play.finder.query.text == "len"
 
 
 async def test_where_nothing_fits_the_panel_says_so_and_no_key_breaks():
@@ -193,20 +195,20 @@ async def test_where_nothing_fits_the_panel_says_so_and_no_key_breaks():
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("find", "reward>100")
+        await app.play.perform("find", "reward>100")
         await settled(pilot)
-        assert "No answer matches reward>100." in " ".join(text_of(app.tokens).split())
-        assert "No answer matches." in " ".join(text_of(app.rollouts).split())
+        assert "No answer matches reward>100." in " ".join(text_of(app.panels.tokens).split())
+        assert "No answer matches." in " ".join(text_of(app.panels.rollouts).split())
         await pilot.press(
             "right", "left", "up", "down", "home", "end", "pagedown", "f", "F", "x", "y", "o", "escape", "m", "c"
         )
-        app.rollouts.focus()
+        app.panels.rollouts.focus()
         await pilot.press("up", "down", "home", "end", "y")
         await pilot.resize_terminal(80, 24)
         await settled(pilot)
         await pilot.press("escape")
         await settled(pilot)
-        assert listed(app) == set(range(app.session.shown.completions))
+        assert listed(app) == set(range(app.play.session.shown.completions))
 
 
 async def test_what_is_looked_for_stands_while_updates_come():
@@ -214,16 +216,16 @@ async def test_what_is_looked_for_stands_while_updates_come():
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("find", "correct<0.5")
+        await app.play.perform("find", "correct<0.5")
         await settled(pilot)
         source.records(synthetic_update(2)[:1])
         await settled(pilot)
-        assert app.finder.count == f"0 of {app.session.shown.completions}", "not scored yet"
+        assert app.play.finder.count == f"0 of {app.play.session.shown.completions}", "not scored yet"
         source.update(2)
         await settled(pilot)
-        parts = app.session.shown.scored.parts["correct"]
+        parts = app.play.session.shown.scored.parts["correct"]
         assert listed(app) == set(np.flatnonzero(parts < 0.5).tolist())
-        assert app.tokens.cursor[0] in listed(app)
+        assert app.panels.tokens.cursor[0] in listed(app)
 
 
 async def test_escape_takes_the_filter_away_before_it_leaves_an_older_update():
@@ -233,10 +235,10 @@ async def test_escape_takes_the_filter_away_before_it_leaves_an_older_update():
             source.update(number)
         await settled(pilot)
         await pilot.press("left_square_bracket")
-        await app.perform("find", "length>0")
+        await app.play.perform("find", "length>0")
         await settled(pilot)
-        app.curves.panels[0].focus()
+        app.panels.curves.panels[0].focus()
         await pilot.press("escape")
-        assert (app.finder.query, app.session.looking) == (None, 2)
+        assert (app.play.finder.query, app.play.session.looking) == (None, 2)
         await pilot.press("escape")
-        assert app.session.looking is None
+        assert app.play.session.looking is None

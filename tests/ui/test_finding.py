@@ -18,8 +18,8 @@ WIDE = (160, 45)
 
 
 def value_under_cursor(app, values) -> float:
-    completion, token = app.tokens.cursor
-    return float(values[app.session.shown.sampled.offsets[completion] + token])
+    completion, token = app.panels.tokens.cursor
+    return float(values[app.play.session.shown.sampled.offsets[completion] + token])
 
 
 @pytest.mark.parametrize("lens", ["credit", "entropy", "prob_delta", "importance_ratio"])
@@ -28,11 +28,11 @@ async def test_x_goes_to_the_token_with_the_largest_value(lens):
     async with app.run_test(size=WIDE) as pilot:
         source.update(1, steps=4)
         await settled(pilot)
-        await app.perform("lens", lens)
+        await app.play.perform("lens", lens)
         await pilot.press("x")
-        values = LENSES[lens].values(app.session.shown)
+        values = LENSES[lens].values(app.play.session.shown)
         assert value_under_cursor(app, values) == np.nanmax(values)
-        assert app.inspector._shown[1] == app.rollouts.cursor == app.tokens.cursor
+        assert app.panels.inspector._shown[1] == app.panels.rollouts.cursor == app.panels.tokens.cursor
 
 
 @pytest.mark.parametrize(
@@ -57,17 +57,17 @@ async def test_several_as_large_are_counted_and_x_goes_through_them():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("lens", "advantages")
-        values = LENSES["advantages"].values(app.session.shown)
+        await app.play.perform("lens", "advantages")
+        values = LENSES["advantages"].values(app.play.session.shown)
         best = np.flatnonzero(values == np.nanmax(values))
         assert len(best) > 1, "an answer's tokens share its advantage"
-        offsets, visited = app.session.shown.sampled.offsets, []
+        offsets, visited = app.play.session.shown.sampled.offsets, []
         for _ in range(len(best) + 1):
             await pilot.press("x")
-            completion, token = app.tokens.cursor
+            completion, token = app.panels.tokens.cursor
             visited.append(int(offsets[completion] + token))
         assert visited == [*best.tolist(), best[0]], "top to bottom, and round the end"
-        text = app.narrator.render().plain
+        text = app.panels.narrator.render().plain
         found, _, _ = text.partition("\n")
         assert found.startswith(f"Largest advantage: {signed(values.max())}"), "what was asked for stands first"
         assert found.endswith("x goes to the next.")
@@ -79,25 +79,25 @@ async def test_what_x_found_stays_until_the_cursor_leaves_it_or_somebody_acts():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("lens", "credit")
+        await app.play.perform("lens", "credit")
 
         async def found():
             await pilot.press("x")
-            return app.narrator.render().plain.split("\n")[0]
+            return app.panels.narrator.render().plain.split("\n")[0]
 
         first = await found()
         assert first.startswith("Largest credit")
         source.update(2)
         await settled(pilot)
-        lines = app.narrator.render().plain.split("\n")
+        lines = app.panels.narrator.render().plain.split("\n")
         assert lines[0] == f"update 1: {first}", "it names its update, which is not the one on the screen"
         assert lines[1].startswith("Update 2: reward"), "the narrator's own words stand below"
-        await pilot.press("left" if app.tokens.cursor[1] else "right")
+        await pilot.press("left" if app.panels.tokens.cursor[1] else "right")
         await settled(pilot)
-        assert "Largest" not in app.narrator.render().plain
+        assert "Largest" not in app.panels.narrator.render().plain
         assert (await found()).startswith("Largest credit")
         await pilot.press("m")
-        assert "Largest" not in app.narrator.render().plain
+        assert "Largest" not in app.panels.narrator.render().plain
 
 
 async def test_what_x_found_stays_in_a_lesson_while_the_engine_runs():
@@ -105,17 +105,17 @@ async def test_what_x_found_stays_in_a_lesson_while_the_engine_runs():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
-        app.narrator.say("Look at them.")
-        await app.perform("lens", "credit")
+        app.panels.narrator.say("Look at them.")
+        await app.play.perform("lens", "credit")
         await pilot.press("x")
-        app.narrator.under_way(1, 9)
+        app.panels.narrator.under_way(1, 9)
         source.update(2)
         await settled(pilot)
-        text = app.narrator.render().plain
+        text = app.panels.narrator.render().plain
         assert text.startswith("Look at them.\nupdate 1: Largest credit")
         assert text.endswith("the lesson then continues by itself")
         await pilot.press("m")
-        assert app.narrator.render().plain.startswith("Look at them.\nrunning: update 1 of 9")
+        assert app.panels.narrator.render().plain.startswith("Look at them.\nrunning: update 1 of 9")
 
 
 async def test_rounding_does_not_choose_among_values_that_are_the_same():
@@ -123,8 +123,8 @@ async def test_rounding_does_not_choose_among_values_that_are_the_same():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("lens", "advantages")
-        tokens, values = app.tokens, app.tokens._values
+        await app.play.perform("lens", "advantages")
+        tokens, values = app.panels.tokens, app.panels.tokens._values
         places, best = tokens.largest()
         first = int(np.flatnonzero(values == best)[0])
         tokens._values = values.copy()
@@ -137,16 +137,16 @@ async def test_what_is_found_far_away_is_shown_with_what_is_around_it():
     async with app.run_test(size=(160, 30)) as pilot:
         source.update(1, prompts=12)
         await settled(pilot)
-        app.point(24, 0)
+        app.play.point(24, 0)
         await settled(pilot)
-        row, _ = app.tokens._layout.place(24, 0)
-        height = app.tokens.scrollable_content_region.height
-        assert app.tokens.scroll_y + 2 <= row <= app.tokens.scroll_y + height - 3
-        assert app.rollouts.scroll_y == app.tokens.scroll_y
-        top = app.tokens.scroll_y
+        row, _ = app.panels.tokens._layout.place(24, 0)
+        height = app.panels.tokens.scrollable_content_region.height
+        assert app.panels.tokens.scroll_y + 2 <= row <= app.panels.tokens.scroll_y + height - 3
+        assert app.panels.rollouts.scroll_y == app.panels.tokens.scroll_y
+        top = app.panels.tokens.scroll_y
         await pilot.press("down")
         await settled(pilot)
-        assert app.tokens.scroll_y == top, "a step scrolls no more than it has to"
+        assert app.panels.tokens.scroll_y == top, "a step scrolls no more than it has to"
 
 
 async def test_without_a_positive_credit_x_finds_the_most_negative():
@@ -158,22 +158,22 @@ async def test_without_a_positive_credit_x_finds_the_most_negative():
                 step.clip_state[step.clip_state > 0] = 0
         source.records(records)
         await settled(pilot)
-        await app.perform("lens", "clip_state")
-        assert (app.session.shown.latest_step("clip_state") < 0).any()
+        await app.play.perform("lens", "clip_state")
+        assert (app.play.session.shown.latest_step("clip_state") < 0).any()
         await pilot.press("x")
-        assert value_under_cursor(app, app.session.shown.latest_step("clip_state")) == -1
-        assert "clipped token" in app.narrator.render().plain
-        assert "(▼)" in app.narrator.render().plain
+        assert value_under_cursor(app, app.play.session.shown.latest_step("clip_state")) == -1
+        assert "clipped token" in app.panels.narrator.render().plain
+        assert "(▼)" in app.panels.narrator.render().plain
 
 
 async def test_a_statistic_not_yet_computed_says_when_it_appears():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         source.records([record for record in synthetic_update(1)[:2] if not isinstance(record, Scored)])
-        await app.perform("lens", "credit")
+        await app.play.perform("lens", "credit")
         await settled(pilot)
         await pilot.press("x")
-        assert "Credit appears after ④ update." in app.narrator.render().plain
+        assert "Credit appears after ④ update." in app.panels.narrator.render().plain
 
 
 async def test_y_copies_what_has_the_focus():
@@ -181,23 +181,23 @@ async def test_y_copies_what_has_the_focus():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
-        app.point(1, 2)
-        sampled = app.session.shown.sampled
+        app.play.point(1, 2)
+        sampled = app.play.session.shown.sampled
         start, end = sampled.offsets[1:3]
         await pilot.press("y")
         assert app.clipboard == sampled.texts[start + 2]
-        app.rollouts.focus()
+        app.panels.rollouts.focus()
         await pilot.press("y")
         assert app.clipboard == "".join(sampled.texts[start:end]).removesuffix(END)
         assert app.clipboard
-        app.inspector.focus()
+        app.panels.inspector.focus()
         await pilot.press("y")
         assert "its loss before step" in app.clipboard
-        app.curves.panels[3].focus()
+        app.panels.curves.panels[3].focus()
         await pilot.press("y")
         head, row = app.clipboard.splitlines()
         assert head == "update,completions/mean_length,entropy"
-        assert float(row.split(",")[1]) == app.session.run.history.latest("completions/mean_length")
+        assert float(row.split(",")[1]) == app.play.session.run.history.latest("completions/mean_length")
         assert any("Copied the answer: “" in notice.message for notice in app._notifications)
 
 
@@ -206,15 +206,15 @@ async def test_nothing_that_a_terminal_obeys_is_copied():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
-        app.rollouts.focus()
+        app.panels.rollouts.focus()
         await pilot.press("y")
-        assert "\x1b" in "".join(app.session.shown.sampled.texts[: app.session.shown.sampled.offsets[1]])
+        assert "\x1b" in "".join(app.play.session.shown.sampled.texts[: app.play.session.shown.sampled.offsets[1]])
         assert "␛" in app.clipboard
         assert "\x1b" not in app.clipboard
 
 
 async def chosen(pilot, verb, argument=None):
-    await pilot.app.perform(verb, argument)
+    await pilot.app.play.perform(verb, argument)
     await settled(pilot)
 
 
@@ -234,17 +234,17 @@ async def test_a_metric_puts_its_curve_up():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
-        app.curves.panels[2].focus()
+        app.panels.curves.panels[2].focus()
         await settled(pilot)
         await chosen(pilot, "curve", "grad_norm")
-        assert app.curves.panels[2].view == single("grad_norm"), "in the panel with the focus"
+        assert app.panels.curves.panels[2].view == single("grad_norm"), "in the panel with the focus"
         await chosen(pilot, "curve", "kl")
-        assert app.curves.panels[1].has_focus, "it has that curve already"
-        app.tokens.focus()
+        assert app.panels.curves.panels[1].has_focus, "it has that curve already"
+        app.panels.tokens.focus()
         await settled(pilot)
         await chosen(pilot, "curve", "loss")
-        assert app.curves.panels[3].view == single("loss")
-        assert app.curves.panels[3].has_focus
+        assert app.panels.curves.panels[3].view == single("loss")
+        assert app.panels.curves.panels[3].has_focus
 
 
 @pytest.mark.parametrize(
@@ -262,9 +262,9 @@ async def test_curves_put_up_one_after_another_all_stay_where_there_is_room(widt
         source.update(1)
         await settled(pilot)
         for metric in ("loss", "grad_norm", "num_tokens"):
-            app.curves.put_up(metric)
+            app.panels.curves.put_up(metric)
             await pilot.pause()
-        seen = [panel for panel in app.curves.panels if not panel.has_class("-beyond")]
+        seen = [panel for panel in app.panels.curves.panels if not panel.has_class("-beyond")]
         assert [panel.view.metrics[0] for panel in seen] == views
 
 
@@ -274,6 +274,6 @@ async def test_a_curve_is_put_up_where_it_can_be_seen():
         source.update(1)
         await settled(pilot)
         await chosen(pilot, "curve", "grad_norm")
-        panel = next(panel for panel in app.curves.panels if panel.view == single("grad_norm"))
+        panel = next(panel for panel in app.panels.curves.panels if panel.view == single("grad_norm"))
         assert panel.has_focus
         assert panel.region.area

@@ -15,7 +15,7 @@ LESSON = [{"say": "Watch."}, {"phase": 1}, {"say": "There they are."}]
 
 def opened(script: list[dict[str, object]] | None = None) -> tuple[RlplayApp, Fed]:
     app, source = playground(script)
-    app.samples_first = True
+    app.teaching.samples_first = True
     return app, source
 
 
@@ -29,13 +29,13 @@ async def test_the_first_batch_is_on_the_screen_without_a_key(size: tuple[int, i
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
         assert moves(source) == [Advance("phase", 1)]
-        assert "The first answers appear here" in text_of(app.tokens)
+        assert "The first answers appear here" in text_of(app.panels.tokens)
         source.records(synthetic_sampling(1))
         source.status(phase="score")
         await settled(pilot)
-        assert app.session.shown is not None
-        assert text_of(app.tokens).split()
-        assert "paused" in shown(app.header)
+        assert app.play.session.shown is not None
+        assert text_of(app.panels.tokens).split()
+        assert "paused" in shown(app.panels.header)
         source.status(phase="score")
         await settled(pilot)
         assert moves(source) == [Advance("phase", 1)], "then it waits for the user"
@@ -87,7 +87,7 @@ async def test_the_lesson_goes_back_before_its_first_step_of_the_engine() -> Non
         await settled(pilot)
         await pilot.press("t")
         await settled(pilot)
-        assert "Watch." in shown(app.narrator)
+        assert "Watch." in shown(app.panels.narrator)
         assert moves(source) == [Advance("phase", 1)], "a text alone goes with the answers on the screen"
         await pilot.press("t")
         await settled(pilot)
@@ -118,4 +118,4 @@ async def test_the_lesson_offers_to_go_back_once_the_user_has_gone_on() -> None:
         await settled(pilot)
         await pilot.press("t")
         await settled(pilot)
-        assert "The lesson begins at the start" in shown(app.narrator)
+        assert "The lesson begins at the start" in shown(app.panels.narrator)

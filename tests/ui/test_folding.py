@@ -41,21 +41,22 @@ async def test_long_answers_are_a_list_and_enter_unfolds_one():
     async with app.run_test(size=WIDE) as pilot:
         source.records(long_update())
         await settled(pilot)
-        assert app.tokens.count() == 64 + 8 * 2 - 1, "an answer is a line, a prompt is a line and a blank"
-        lines = text_of(app.tokens).split("\n")
+        assert app.panels.tokens.count() == 64 + 8 * 2 - 1, "an answer is a line, a prompt is a line and a blank"
+        lines = text_of(app.panels.tokens).split("\n")
         assert lines[1].rstrip().endswith(" …")
         await pilot.press("enter")
         await settled(pilot)
-        assert len(app.tokens._layout.rows_of(0)) > 10
-        assert app.tokens.count() == app.rollouts.count()
+        assert len(app.panels.tokens._layout.rows_of(0)) > 10
+        assert app.panels.tokens.count() == app.panels.rollouts.count()
         whole = "".join(
-            line[2:] for line in all_text(app.tokens).split("\n")[1 : 1 + len(app.tokens._layout.rows_of(0))]
+            line[2:]
+            for line in all_text(app.panels.tokens).split("\n")[1 : 1 + len(app.panels.tokens._layout.rows_of(0))]
         )
-        sampled = app.session.shown.sampled
+        sampled = app.play.session.shown.sampled
         assert whole.startswith("".join(sampled.texts[:5]).split("\n")[0])
         await pilot.press("enter")
         await settled(pilot)
-        assert len(app.tokens._layout.rows_of(0)) == 1
+        assert len(app.panels.tokens._layout.rows_of(0)) == 1
 
 
 async def test_a_folded_line_shows_the_part_around_the_cursor():
@@ -65,16 +66,16 @@ async def test_a_folded_line_shows_the_part_around_the_cursor():
         await settled(pilot)
         await pilot.press("end")
         await settled(pilot)
-        row = text_of(app.tokens).split("\n")[1]
+        row = text_of(app.panels.tokens).split("\n")[1]
         assert row.startswith("▸…")
         assert "∎" in row
         assert not row.rstrip().endswith(" …"), "nothing follows"
         await pilot.press("left", "down", "up")
         await settled(pilot)
-        completion, token = app.tokens.cursor
+        completion, token = app.panels.tokens.cursor
         assert completion == 0
-        row, _ = app.tokens._layout.place(0, token)
-        assert token in {cell.token for cell in app.tokens.rows[row].cells}
+        row, _ = app.panels.tokens._layout.place(0, token)
+        assert token in {cell.token for cell in app.panels.tokens.rows[row].cells}
 
 
 async def test_a_click_after_the_text_unfolds_it():
@@ -82,11 +83,11 @@ async def test_a_click_after_the_text_unfolds_it():
     async with app.run_test(size=WIDE) as pilot:
         source.records(long_update())
         await settled(pilot)
-        width = sum(cell.width for cell in app.tokens.rows[2].cells)
+        width = sum(cell.width for cell in app.panels.tokens.rows[2].cells)
         await pilot.click("#tokens", offset=(2 + width + 1, 3))
         await settled(pilot)
-        assert app.tokens.cursor[0] == 1
-        assert len(app.tokens._layout.rows_of(1)) > 10
+        assert app.panels.tokens.cursor[0] == 1
+        assert len(app.panels.tokens._layout.rows_of(1)) > 10
 
 
 async def test_found_tokens_are_in_sight_in_folded_answers():
@@ -97,11 +98,11 @@ async def test_found_tokens_are_in_sight_in_folded_answers():
         records[0].texts[late] = " zebra"
         source.records(records)
         await settled(pilot)
-        await app.perform("find", "zebra")
+        await app.play.perform("find", "zebra")
         await settled(pilot)
-        assert "zebra" in all_text(app.tokens)
+        assert "zebra" in all_text(app.panels.tokens)
         await pilot.press("f")
-        assert app.tokens.cursor == (4, 400)
+        assert app.panels.tokens.cursor == (4, 400)
 
 
 async def test_while_answers_grow_their_newest_line_is_shown():
@@ -111,8 +112,8 @@ async def test_while_answers_grow_their_newest_line_is_shown():
         longer = msgspec.structs.replace(long_update(8, 400)[0], done=False)
         source.records([steps[0], longer])
         await settled(pilot)
-        last = app.tokens._length(1) - 1
-        assert last in {cell.token for cell in app.tokens.rows[app.tokens._layout.rows_of(1).start].cells}
+        last = app.panels.tokens._length(1) - 1
+        assert last in {cell.token for cell in app.panels.tokens.rows[app.panels.tokens._layout.rows_of(1).start].cells}
 
 
 async def test_identical_answers_with_one_reward_are_one_line():
@@ -121,23 +122,23 @@ async def test_identical_answers_with_one_reward_are_one_line():
         records = repeated_update()
         source.records(records[:1])
         await settled(pilot)
-        assert "×" not in all_text(app.tokens), "not before they have rewards"
+        assert "×" not in all_text(app.panels.tokens), "not before they have rewards"
         source.records(records[1:])
         await settled(pilot)
-        assert app.tokens._order == [0, 1, 2, 5]
-        line = next(line for line in all_text(app.tokens).split("\n") if "×5" in line)
+        assert app.panels.tokens._order == [0, 1, 2, 5]
+        line = next(line for line in all_text(app.panels.tokens).split("\n") if "×5" in line)
         assert line[2:].startswith("×5 ")
-        assert "same text as answer 2" in all_text(app.tokens), "the one that earned less"
-        app.point(6, 1)
-        assert app.tokens.cursor == (1, 1), "the answer that stands for it"
+        assert "same text as answer 2" in all_text(app.panels.tokens), "the one that earned less"
+        app.play.point(6, 1)
+        assert app.panels.tokens.cursor == (1, 1), "the answer that stands for it"
         await pilot.press("enter")
         await settled(pilot)
-        assert app.tokens._order == list(range(8))
-        app.point(3, 0)
+        assert app.panels.tokens._order == list(range(8))
+        app.play.point(3, 0)
         await pilot.press("enter")
         await settled(pilot)
-        assert app.tokens._order == [0, 1, 2, 5]
-        assert app.tokens.cursor[0] == 1
+        assert app.panels.tokens._order == [0, 1, 2, 5]
+        assert app.panels.tokens.cursor[0] == 1
 
 
 async def test_find_goes_through_what_is_listed_and_counts_all():
@@ -145,12 +146,12 @@ async def test_find_goes_through_what_is_listed_and_counts_all():
     async with app.run_test(size=WIDE) as pilot:
         source.records(repeated_update())
         await settled(pilot)
-        await app.perform("find", "reward=1")
+        await app.play.perform("find", "reward=1")
         await settled(pilot)
-        assert "5 of 8" in app.tokens.border_title
-        assert app.tokens._order == [1]
+        assert "5 of 8" in app.panels.tokens.border_title
+        assert app.panels.tokens._order == [1]
         await pilot.press("f")
-        assert app.tokens.cursor == (1, 0)
+        assert app.panels.tokens.cursor == (1, 0)
 
 
 async def test_an_answer_is_numbered_among_all_of_them():
@@ -158,10 +159,10 @@ async def test_an_answer_is_numbered_among_all_of_them():
     async with app.run_test(size=WIDE) as pilot:
         source.records(repeated_update())
         await settled(pilot)
-        app.lens_choice = "entropy"
-        await app.perform("largest")
+        app.play.lens_choice = "entropy"
+        await app.play.perform("largest")
         await settled(pilot)
-        assert "of 8" in app.narrator.render().plain
+        assert "of 8" in app.panels.narrator.render().plain
 
 
 async def test_what_is_not_folded_says_so():
@@ -184,7 +185,7 @@ async def test_in_a_comparison_enter_unfolds_the_answer_in_both_runs(tmp_path):
         await settled(pilot)
         heights = [len(tokens._layout.rows_of(0)) for tokens in screen.tokens]
         assert heights[0] == heights[1] > 3
-        assert app.folding.unfolded == set(), "the main screen stays as it is"
+        assert app.play.folding.unfolded == set(), "the main screen stays as it is"
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45)])
@@ -193,7 +194,7 @@ async def test_folded_lines_fit_their_panel(size):
     async with app.run_test(size=size) as pilot:
         source.records(long_update())
         await settled(pilot)
-        width = app.tokens.scrollable_content_region.width
-        for row in range(app.tokens.count()):
-            segments = list(app.tokens.line(row))
+        width = app.panels.tokens.scrollable_content_region.width
+        for row in range(app.panels.tokens.count()):
+            segments = list(app.panels.tokens.line(row))
             assert sum(segment.cell_length for segment in segments) <= width

@@ -16,7 +16,7 @@ NEEDED = ("space run/pause", "? help", "q quit")
 
 
 def line(app) -> str:
-    return app.keys.render().plain
+    return app.panels.keys.render().plain
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45), (240, 67)])
@@ -25,16 +25,16 @@ async def test_it_shows_the_keys_of_the_panel_with_the_focus(size):
     async with app.run_test(size=size) as pilot:
         source.update(1)
         await settled(pilot)
-        app.curves.panels[0].focus()
+        app.panels.curves.panels[0].focus()
         await settled(pilot)
         for key in ("← → cursor", "↑ ↓ metric", "enter look", *NEEDED):
             assert key in line(app)
-        app.rollouts.focus()
+        app.panels.rollouts.focus()
         await settled(pilot)
         for key in ("↑ ↓ answer", "o sort", "enter unfold", *NEEDED):
             assert key in line(app)
         assert "metric" not in line(app)
-        app.tokens.focus()
+        app.panels.tokens.focus()
         await settled(pilot)
         for key in ("u update", "t lesson", *NEEDED):
             assert key in line(app), "one step of the run or of its lesson comes before the keys of the tokens"
@@ -69,7 +69,7 @@ async def test_a_picture_without_a_cursor_offers_no_keys_of_the_cursor():
 async def test_on_a_curve_a_wide_screen_has_all_its_keys():
     app, _ = playground()
     async with app.run_test(size=(160, 45)) as pilot:
-        app.curves.panels[0].focus()
+        app.panels.curves.panels[0].focus()
         await settled(pilot)
         assert "L log" in line(app)
         assert "S smooth" in line(app)
@@ -91,7 +91,7 @@ async def test_at_no_width_anything_is_cut():
     async with app.run_test(size=(40, 30)) as pilot:
         for width in range(40, 260, 7):
             await pilot.resize_terminal(width, 30)
-            for panel in (app.tokens, app.curves.panels[0]):
+            for panel in (app.panels.tokens, app.panels.curves.panels[0]):
                 panel.focus()
                 await settled(pilot)
                 assert app.size.width == width
@@ -120,16 +120,16 @@ async def test_a_click_on_one_of_several_keys_presses_that_one():
         source.update(2)
         source.update(3)
         await settled(pilot)
-        panel = app.curves.panels[0]
+        panel = app.panels.curves.panels[0]
         panel.focus()
         await settled(pilot)
         at = line(app).index("← → cursor")
-        await pilot.click(app.keys, offset=(at, 0))
+        await pilot.click(app.panels.keys, offset=(at, 0))
         await settled(pilot)
         assert panel.cursor == 3, "the cursor appears at the newest"
-        await pilot.click(app.keys, offset=(at, 0))
+        await pilot.click(app.panels.keys, offset=(at, 0))
         await settled(pilot)
         assert panel.cursor == 2
-        await pilot.click(app.keys, offset=(at + 2, 0))
+        await pilot.click(app.panels.keys, offset=(at + 2, 0))
         await settled(pilot)
         assert panel.cursor == 3

@@ -105,9 +105,9 @@ async def test_panels_of_lines_pass_their_borders_and_lines_themselves() -> None
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)
         await settled(pilot)
-        app.tokens.border_title = Careless.EVIL
-        app.tokens._strips[0] = [], Strip([Segment("\x1b]0;owned\x07".ljust(99))])
-        app.tokens.refresh()
+        app.panels.tokens.border_title = Careless.EVIL
+        app.panels.tokens._strips[0] = [], Strip([Segment("\x1b]0;owned\x07".ljust(99))])
+        app.panels.tokens.refresh()
         await pilot.pause()
         text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
         assert text.count("owned") == 2

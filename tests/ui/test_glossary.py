@@ -30,7 +30,7 @@ async def test_it_opens_on_the_colour_and_typing_narrows_it(size):
     async with app.run_test(size=size) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("lens", "entropy")
+        await app.play.perform("lens", "entropy")
         await pilot.press("d")
         await settled(pilot)
         assert isinstance(app.screen, GlossaryScreen)
@@ -43,7 +43,7 @@ async def test_it_opens_on_the_colour_and_typing_narrows_it(size):
         await pilot.press("down", "down", "up")
         assert app.screen.term is not TERMS["Clipping"]
         await pilot.press("escape")
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 @SIZES
@@ -54,22 +54,22 @@ async def test_enter_goes_to_every_kind_of_place(size):
         await settled(pilot)
 
         async def jump(term):
-            await app.perform("glossary", term)
+            await app.play.perform("glossary", term)
             await settled(pilot)
             await pilot.press("enter")
             await settled(pilot)
 
         await jump("credit")
-        assert app.lens is LENSES["credit"]
+        assert app.play.lens is LENSES["credit"]
         await jump("clip fraction")
         assert app.focused.view == single("clip_ratio/region_mean")
         assert app.focused.region.area
         await jump("old policy")
-        assert app.focused is app.inspector
-        assert app.inspector.region.area
+        assert app.focused is app.panels.inspector
+        assert app.panels.inspector.region.area
         await jump("answer")
-        assert app.focused is app.rollouts
-        assert app.rollouts.region.area
+        assert app.focused is app.panels.rollouts
+        assert app.panels.rollouts.region.area
         await jump("beta")
         assert isinstance(app.screen, KnobsScreen)
         assert app.screen.name_under_cursor == "beta"
@@ -78,7 +78,7 @@ async def test_enter_goes_to_every_kind_of_place(size):
             await jump(term)
             assert isinstance(app.screen, screen)
             await pilot.press("escape")
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 async def test_wherever_a_word_can_be_seen_the_way_ends_there():
@@ -88,14 +88,14 @@ async def test_wherever_a_word_can_be_seen_the_way_ends_there():
         source.update(1)
         await settled(pilot)
         for verb, argument in sorted({term.see for term in TERMS.values() if term.see is not None}, key=str):
-            await app.perform(verb, argument)
+            await app.play.perform(verb, argument)
             await pilot.pause()
             if verb in panels:
                 assert isinstance(app.screen, panels[verb]), (verb, argument)
                 assert verb != "knobs" or app.screen.name_under_cursor == argument
                 await pilot.press("escape")
             elif verb == "lens":
-                assert app.lens is LENSES[argument]
+                assert app.play.lens is LENSES[argument]
             elif verb == "curve":
                 shown = [describe(metric) for metric in app.focused.view.metrics]
                 assert describe(argument) in shown, argument
@@ -118,13 +118,13 @@ async def test_a_key_opens_the_lesson_at_the_moment_that_shows_it(term, key):
     app, source = playground()
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        await app.perform("glossary", term)
+        await app.play.perform("glossary", term)
         await settled(pilot)
         assert "play the lesson" in app.screen.query_one("Vertical")._border_subtitle.plain
         await pilot.press(key)
     lesson, words = MOMENTS[term]
-    assert app.next_scenario == lesson
-    assert words in " ".join(str(whole_script(load(lesson))[app.next_step - 1]["say"]).split())
+    assert app.play.next_scenario == lesson
+    assert words in " ".join(str(whole_script(load(lesson))[app.play.next_step - 1]["say"]).split())
     assert source.closed
 
 
@@ -133,7 +133,7 @@ async def test_where_no_lesson_can_be_opened_its_share_code_is_copied():
     source.live = False
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
-        await app.perform("glossary", "Reward hacking")
+        await app.play.perform("glossary", "Reward hacking")
         await settled(pilot)
         await pilot.press("ctrl+l")
         await settled(pilot)
@@ -148,7 +148,7 @@ async def test_a_word_that_no_lesson_shows_has_no_such_key(monkeypatch):
     app, _ = playground()
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
-        await app.perform("glossary", "LLM judge")
+        await app.play.perform("glossary", "LLM judge")
         await settled(pilot)
         screen = app.screen
         assert "lesson" not in screen.query_one("Vertical")._border_subtitle.plain
@@ -160,13 +160,13 @@ async def test_an_algorithm_is_shown_by_its_equations():
     app, _ = playground()
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
-        await app.perform("glossary", "dapo")
+        await app.play.perform("glossary", "dapo")
         await settled(pilot)
         words = explained(app.screen)
         assert "arXiv:2503.14476 · builds on GRPO" in words
         assert "clip(w, 0.8, 1.28)" in words
         await pilot.press("escape")
-        await app.perform("glossary", "simpo")
+        await app.play.perform("glossary", "simpo")
         await settled(pilot)
         assert PRESETS["simpo"].differs in explained(app.screen)
 
@@ -175,7 +175,7 @@ async def test_where_nothing_is_found_it_says_so():
     app, _ = playground()
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
-        await app.perform("glossary")
+        await app.play.perform("glossary")
         await settled(pilot)
         await pilot.press(*"xyzzy", "enter", "down")
         await settled(pilot)
@@ -191,12 +191,12 @@ async def test_a_click_on_the_place_goes_there():
     async with app.run_test(size=(120, 40)) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("glossary", "entropy")
+        await app.play.perform("glossary", "entropy")
         await settled(pilot)
         text = app.screen.query_one(Static)
         lines = [text.render_line(y).text for y in range(text.size.height)]
         y = next(y for y, line in enumerate(lines) if line.startswith("enter"))
         await pilot.click(text, offset=(lines[y].index("Entropy") + 1, y))
         await settled(pilot)
-        assert app.screen is app.main
-        assert app.lens is LENSES["entropy"]
+        assert app.screen is app.panels.main
+        assert app.play.lens is LENSES["entropy"]

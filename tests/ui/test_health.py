@@ -60,7 +60,7 @@ async def test_it_opens_by_its_key_on_the_last_finished_update_and_leads_to_the_
         assert "– Critic  not enough data" in health_text(app)
         await pilot.press("k")
         await settled(pilot)
-        assert app.knobs is not None
+        assert app.tuning.knobs is not None
 
 
 async def test_enter_goes_to_the_token_that_shows_the_problem():
@@ -72,20 +72,20 @@ async def test_enter_goes_to_the_token_that_shows_the_problem():
         source.records([*cut(1), *cut(2)])
         source.status(2)
         await settled(pilot)
-        app.session.look_at(1)
+        app.play.session.look_at(1)
         await settled(pilot)
-        place = examine(app.session)[1][0].place
-        app.session.back_to_live()
+        place = examine(app.play.session)[1][0].place
+        app.play.session.back_to_live()
         await settled(pilot)
-        assert examine(app.session)[1][0].place.update == 2
-        app.session.look_at(1)
+        assert examine(app.play.session)[1][0].place.update == 2
+        app.play.session.look_at(1)
         await pilot.press("h")
         await settled(pilot)
         await pilot.press("enter")
         await settled(pilot)
-        assert app.screen is app.main
-        assert app.session.shown.number == place.update == 1
-        assert app.tokens.cursor == (place.answer, place.token)
+        assert app.screen is app.panels.main
+        assert app.play.session.shown.number == place.update == 1
+        assert app.panels.tokens.cursor == (place.answer, place.token)
 
 
 async def test_a_finding_about_an_older_update_opens_that_update(monkeypatch):
@@ -103,8 +103,8 @@ async def test_a_finding_about_an_older_update_opens_that_update(monkeypatch):
         await settled(pilot)
         await pilot.press("enter")
         await settled(pilot)
-        assert app.session.shown.number == 1
-        assert app.tokens.cursor == (3, 2)
+        assert app.play.session.shown.number == 1
+        assert app.panels.tokens.cursor == (3, 2)
 
 
 async def test_a_healthy_run_is_reported_as_healthy():
@@ -115,13 +115,13 @@ async def test_a_healthy_run_is_reported_as_healthy():
         await settled(pilot)
         await pilot.press("h")
         await settled(pilot)
-        first, second = app.session.run.history.series("reward")[1]
+        first, second = app.play.session.run.history.series("reward")[1]
         reward = f"Reward from {first:.3g} at update 1 to {second:.3g} at 2."
         assert health_text(app).startswith(f"No problem found. {reward}")
         assert not app.screen.query_one(OptionList).display
         await pilot.press("h")
         await settled(pilot)
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 def paid_by_length(path):
@@ -150,17 +150,17 @@ async def test_a_replay_opens_with_the_finding_of_the_whole_run(tmp_path, monkey
         monkeypatch.setattr(read_ahead, "AT_ONCE", 10)
     app = RlplayApp(ReplaySource(path))
     said = []
-    plain = app.narrator.narrate
+    plain = app.panels.narrator.narrate
 
     def narrate(narration, *rest):
         said.append(narration.warning)
         plain(narration, *rest)
 
-    monkeypatch.setattr(app.narrator, "narrate", narrate)
+    monkeypatch.setattr(app.panels.narrator, "narrate", narrate)
     async with app.run_test(size=(120, 35)) as pilot:
         await until(pilot, lambda: any(said))
         await settled(pilot)
-        assert [finding.name for finding in examine(app.session)[1]] == [finding.name for finding in expected]
+        assert [finding.name for finding in examine(app.play.session)[1]] == [finding.name for finding in expected]
         await pilot.press("h")
         await settled(pilot)
         assert expected[0].title in health_text(app)
@@ -178,13 +178,13 @@ async def test_the_updates_that_are_still_to_be_read_are_counted(tmp_path, monke
     monkeypatch.setattr(source, "load_in_thread", later)
     app = RlplayApp(source)
     async with app.run_test(size=(120, 35)) as pilot:
-        await until(pilot, lambda: app.session.shown is not None)
+        await until(pilot, lambda: app.play.session.shown is not None)
         await pilot.press("h")
         await until(pilot, lambda: isinstance(app.screen, HealthScreen))
         app.screen.follow()
         assert health_text(app).startswith("Reading the run: 11 updates are left.")
         go_on.set()
-        await until(pilot, lambda: app.session.health.knows(1))
+        await until(pilot, lambda: app.play.session.health.knows(1))
         await settled(pilot)
         app.screen.follow()
         assert "The reward pays for longer answers" in health_text(app)
@@ -194,7 +194,7 @@ async def test_a_recording_without_an_update_names_no_key_for_one(tmp_path):
     RunWriter.create(tmp_path / "empty.rlplay", synthetic_started()).close()
     app = RlplayApp(ReplaySource(tmp_path / "empty.rlplay"))
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.session.place == "end")
+        await until(pilot, lambda: app.play.session.place == "end")
         await pilot.press("h")
         await settled(pilot)
         assert health_text(app).strip() == NO_UPDATE

@@ -144,7 +144,7 @@ async def test_a_second_question_mark_leads_to_the_glossary():
         await settled(pilot)
         assert isinstance(app.screen, GlossaryScreen)
         await pilot.press("escape")
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 async def test_escape_closes_it():

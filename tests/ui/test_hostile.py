@@ -88,7 +88,7 @@ async def test_nothing_in_a_live_run_is_obeyed_on_any_screen(
         source.say(*(LogLine(level, "x") for level in LEVELS))
         await tour.look()
         for panel in PANELS:
-            await app.perform("panel", panel)
+            await app.play.perform("panel", panel)
             await tour.press("y")
         for verb in VERBS.values():
             if verb.where != "script" and verb.name not in ("quit", "resume", "tour"):
@@ -97,7 +97,7 @@ async def test_nothing_in_a_live_run_is_obeyed_on_any_screen(
 
         source.refuses = True
         await tour.perform("probe", *KEYS["probe"])
-        await app.perform("paste")
+        await app.play.perform("paste")
         await tour.look()
         app.screen.query_one(Input).value = Shared(poison.word("code: scenario"), 0).code
         await tour.look()
@@ -141,7 +141,7 @@ async def test_nothing_in_run_files_side_by_side_is_obeyed(
         await tour.look()
         for verb in ("timeline", "health", "held_out", "learning", "morph", "moments", "probe", "log", "knobs", "help"):
             await tour.perform(verb, "tab", "up")
-        app.push_screen(CompareMomentsScreen(app, app.session, 1, 1, 0))
+        app.push_screen(CompareMomentsScreen(app.play, app.play.session, 1, 1, 0))
         await tour.look()
     assert {"CompareScreen", "CompareMomentsScreen"} <= tour.screens
     for path in tmp_path.glob("*.svg"):

@@ -18,16 +18,16 @@ async def test_clipped_tokens_are_marked_and_explained():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1, steps=8)
         await settled(pilot)
-        clips = app.session.shown.latest_step("clip_state")
-        marks = all_text(app.tokens)
+        clips = app.play.session.shown.latest_step("clip_state")
+        marks = all_text(app.panels.tokens)
         assert marks.count("▲") == int((clips > 0).sum())
         assert marks.count("▼") == int((clips < 0).sum())
         place = int(np.flatnonzero(clips > 0)[0])
-        offsets = app.session.shown.sampled.offsets
+        offsets = app.play.session.shown.sampled.offsets
         completion = int(np.searchsorted(offsets, place, side="right")) - 1
-        app.point(completion, place - int(offsets[completion]))
-        assert text_of(app.inspector).split("\n")[1].strip() == "▲ clipped: A > 0 and w > 1.2", "at the top"
-        assert "so the surrogate's gradient is zero" in " ".join(all_text(app.inspector).split())
+        app.play.point(completion, place - int(offsets[completion]))
+        assert text_of(app.panels.inspector).split("\n")[1].strip() == "▲ clipped: A > 0 and w > 1.2", "at the top"
+        assert "so the surrogate's gradient is zero" in " ".join(all_text(app.panels.inspector).split())
 
 
 async def test_each_number_names_its_optimizer_steps():
@@ -36,20 +36,20 @@ async def test_each_number_names_its_optimizer_steps():
         sampled, scored, credited, *steps, _ = synthetic_update(1, steps=8)
         source.records([sampled, scored, credited, *steps[:3]])
         await settled(pilot)
-        assert "credit, sum of 3 of 8 steps" in str(app.tokens.border_title)
+        assert "credit, sum of 3 of 8 steps" in str(app.panels.tokens.border_title)
         for completion, loss, credit in (
             (int(steps[2].rows[0]), "its loss before step 3 of 8", "Credit, sum of 2 steps"),
             (int(steps[1].rows[0]), "its loss before step 2 of 8", "Credit, step 2 of 8"),
         ):
-            app.point(completion, 0)
-            lines = all_text(app.inspector)
+            app.play.point(completion, 0)
+            lines = all_text(app.panels.inspector)
             assert loss in lines
             assert credit in lines
             assert f"Ratio, {loss.removeprefix('its loss before ')}" in lines
         source.records(steps[3:])
         await settled(pilot)
-        assert "credit, sum of 8 steps" in str(app.tokens.border_title)
-        assert "Credit, sum of 4 steps" in all_text(app.inspector), "its half of each pass"
+        assert "credit, sum of 8 steps" in str(app.panels.tokens.border_title)
+        assert "Credit, sum of 4 steps" in all_text(app.panels.inspector), "its half of each pass"
 
 
 def test_a_formula_is_broken_at_blanks_only():
@@ -68,9 +68,9 @@ async def test_one_optimizer_step_needs_no_number():
         *before, _ = synthetic_update(1, steps=1)
         source.records(before)
         await settled(pilot)
-        assert "step" not in str(app.tokens.border_title)
-        assert "loss of this token\n" in all_text(app.inspector)
-        assert "sum of" not in all_text(app.inspector)
+        assert "step" not in str(app.panels.tokens.border_title)
+        assert "loss of this token\n" in all_text(app.panels.inspector)
+        assert "sum of" not in all_text(app.panels.inspector)
 
 
 async def test_a_candidate_that_was_not_asked_again_has_a_dot_and_keeps_its_bar():
@@ -79,11 +79,11 @@ async def test_a_candidate_that_was_not_asked_again_has_a_dot_and_keeps_its_bar(
         *before, finished = synthetic_update(1)
         source.records([*before, msgspec.structs.replace(finished, top_logprobs=finished.top_logprobs * np.nan)])
         await settled(pilot)
-        app.point(0, 1)
-        lines = [app.inspector.line(row) for row in range(app.inspector.count())]
+        app.play.point(0, 1)
+        lines = [app.panels.inspector.line(row) for row in range(app.panels.inspector.count())]
         *_, new, bar, gained, lost = next(line for line in lines if line and line[0].text == "▸ ")
         assert new.text == "    ·"
-        assert new.style == app.inspector.palette.strong, "no movement is known"
+        assert new.style == app.panels.inspector.palette.strong, "no movement is known"
         assert bar.text.startswith(" █████"), "as likely as when sampled"
         assert not gained.text + lost.text.strip()
 
@@ -95,12 +95,12 @@ async def test_weights_of_rewards_are_shown_in_full():
         weights = dict.fromkeys(scored.weights, 0.25)
         source.records([sampled, msgspec.structs.replace(scored, weights=weights)])
         await settled(pilot)
-        assert "0.25·correct" in all_text(app.inspector)
+        assert "0.25·correct" in all_text(app.panels.inspector)
 
 
 def candidates(app):
     """The names of the candidates under the cursor, and what their lines say."""
-    lines = [line.strip("▸ ") for line in all_text(app.inspector).split("\n")]
+    lines = [line.strip("▸ ") for line in all_text(app.panels.inspector).split("\n")]
     start = next(at for at, line in enumerate(lines) if line.endswith("ref  old  new"))
     rows = lines[start + 1 : lines.index("", start)]
     parted = (row.rstrip(" ▏▎▍▌▋▊▉█░").rsplit(maxsplit=3) for row in rows)
@@ -123,7 +123,7 @@ async def test_what_no_candidate_shows_is_in_a_line_for_all_others(size, words):
         assert old == pytest.approx(1 - sum(listed), abs=0.04)
         assert new > 0.95, "something else has become the likeliest"
         assert 0 <= ref < 1
-        assert "by old" in all_text(app.inspector)
+        assert "by old" in all_text(app.panels.inspector)
 
 
 async def test_a_candidate_that_became_likely_is_listed_however_unlikely_it_was():
@@ -135,11 +135,11 @@ async def test_a_candidate_that_became_likely_is_listed_however_unlikely_it_was(
         risen[:, -1] = np.log(0.9)
         source.records([*before, msgspec.structs.replace(finished, top_logprobs=risen)])
         await settled(pilot)
-        app.point(0, 1)
+        app.play.point(0, 1)
         token = int(sampled.offsets[0]) + 1
         last = quoted(sampled.pieces[int(sampled.top_ids[token][-1])])
         assert candidates(app)[last][-1] == ".90"
-        assert "old or new" in all_text(app.inspector)
+        assert "old or new" in all_text(app.panels.inspector)
 
 
 async def test_a_token_that_only_the_update_made_likely_is_listed_with_what_is_known_of_it():
@@ -151,7 +151,7 @@ async def test_a_token_that_only_the_update_made_likely_is_listed_with_what_is_k
         new["favourite_logprobs"] = np.full(len(lost), np.log(0.9), dtype=np.float32)
         source.records([*before, msgspec.structs.replace(finished, top_logprobs=lost, **new)])
         await settled(pilot)
-        app.point(0, 1)
+        app.play.point(0, 1)
         found = candidates(app)
         bound = np.exp(sampled.top_logprobs[int(sampled.offsets[0]) + 1]).min()
         ref, old, now = found['"n␛[1m␇"']
@@ -161,7 +161,7 @@ async def test_a_token_that_only_the_update_made_likely_is_listed_with_what_is_k
         *_, others = found.values()
         listed = sum(float(row[1].replace("<", "")) for row in [*found.values()][:-1] if "≤" not in row[1])
         assert float(others[1].replace("<", "")) == pytest.approx(1 - listed, abs=0.04), "it is among them"
-        assert "old or new" in all_text(app.inspector)
+        assert "old or new" in all_text(app.panels.inspector)
 
 
 async def test_a_newcomer_may_have_been_likelier_than_the_token_that_was_sampled():
@@ -177,7 +177,7 @@ async def test_a_newcomer_may_have_been_likelier_than_the_token_that_was_sampled
         before[0] = msgspec.structs.replace(sampled, token_ids=ids, old_logprobs=rare, top_logprobs=top)
         source.records([*before, msgspec.structs.replace(finished, **new)])
         await settled(pilot)
-        app.point(0, 1)
+        app.play.point(0, 1)
         assert candidates(app)['"new"'][1] == "≤.05"
 
 
@@ -195,8 +195,8 @@ async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmle
         first = msgspec.structs.replace(first, columns=[row, *first.columns[1:]])
         source.records([first, *others])
         await settled(pilot)
-        app.point(0, 0)
-        lines = all_text(app.inspector)
+        app.play.point(0, 0)
+        lines = all_text(app.panels.inspector)
         whole = " ".join(lines.split())
         assert "answer 30␛]0;owned␇ · topic [b]sums[/b] · solution because because" in whole
         assert "\x1b" not in lines
@@ -207,9 +207,9 @@ async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmle
         shown = "".join(lines.split("prompt as the model reads it")[1].split("column solution")[0].split("\n"))
         assert "".join(shown.split()) == "".join(template.split())
         assert "so 30" in lines.split("column solution")[1], "what is too long for the top is in full below"
-        app.point(int(np.flatnonzero(first.group == 1)[0]), 0)
-        assert "solution" not in all_text(app.inspector)
-        assert f"answer {first.columns[1]['answer']} · topic addition" in all_text(app.inspector)
+        app.play.point(int(np.flatnonzero(first.group == 1)[0]), 0)
+        assert "solution" not in all_text(app.panels.inspector)
+        assert f"answer {first.columns[1]['answer']} · topic addition" in all_text(app.panels.inspector)
 
 
 async def test_what_a_reward_function_logged_is_beside_the_answer():
@@ -220,9 +220,9 @@ async def test_what_a_reward_function_logged_is_beside_the_answer():
                    "depth": [None] + [1.5] * (len(sampled.group) - 1)}  # fmt: skip
         source.records([sampled, msgspec.structs.replace(scored, extra=columns)])
         await settled(pilot)
-        app.point(0, 0)
-        assert "parsed <0>␛[31mlong" in all_text(app.inspector)
-        assert "depth –" in all_text(app.inspector)
-        assert sum("long" in line for line in text_of(app.inspector).split("\n")) == 1
-        app.point(1, 0)
-        assert "depth 1.5" in all_text(app.inspector)
+        app.play.point(0, 0)
+        assert "parsed <0>␛[31mlong" in all_text(app.panels.inspector)
+        assert "depth –" in all_text(app.panels.inspector)
+        assert sum("long" in line for line in text_of(app.panels.inspector).split("\n")) == 1
+        app.play.point(1, 0)
+        assert "depth 1.5" in all_text(app.panels.inspector)

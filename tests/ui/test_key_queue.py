@@ -56,8 +56,8 @@ async def test_keys_after_the_one_that_closes_belong_to_what_was_below():
         await settled(pilot)
         typed(app, *"/length>0", "enter", "u", "d", *"beta", "escape", "u")
         await settled(pilot)
-        assert app.screen is app.main
-        assert app.finder.query.typed == "length>0"
+        assert app.screen is app.panels.main
+        assert app.play.finder.query.typed == "length>0"
         assert [command.until for command in source.commands] == ["update", "update"]
 
 
@@ -66,13 +66,13 @@ async def test_a_question_is_not_answered_from_a_screen_that_covers_it():
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)
         await settled(pilot)
-        app.narrator.ask("Longer?", ["shorter", "longer"])
+        app.panels.narrator.ask("Longer?", ["shorter", "longer"])
         typed(app, "g", "1", "2", "escape")
         await settled(pilot)
-        assert app.narrator.asking
+        assert app.panels.narrator.asking
         typed(app, "2")
         await settled(pilot)
-        assert not app.narrator.asking
+        assert not app.panels.narrator.asking
 
 
 async def test_what_is_pasted_keeps_its_place_among_the_keys():
@@ -110,7 +110,7 @@ async def test_a_key_held_down_does_not_lag_behind_the_finger(monkeypatch):
     waits, done = [], KeyQueue._done
 
     async def noted(self, before):
-        waits.append(app.tokens.cursor)
+        waits.append(app.panels.tokens.cursor)
         await done(self, before)
 
     monkeypatch.setattr(KeyQueue, "_done", noted)
@@ -120,7 +120,7 @@ async def test_a_key_held_down_does_not_lag_behind_the_finger(monkeypatch):
         await settled(pilot)
         typed(app, *["right"] * 60, "c")
         await settled(pilot)
-        assert app.tokens.cursor != waits[0]
+        assert app.panels.tokens.cursor != waits[0]
     assert len(waits) == 3, "after the first, after all that repeat it, after another key"
 
 
@@ -130,7 +130,7 @@ async def test_keys_go_on_although_a_panel_never_answers(monkeypatch):
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)
         await settled(pilot)
-        app.tokens.call_later = lambda *_: True
+        app.panels.tokens.call_later = lambda *_: True
         typed(app, "c", "q", "q")
         async with asyncio.timeout(PATIENCE):
             while app.return_code is None:

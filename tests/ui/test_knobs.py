@@ -83,11 +83,11 @@ async def test_a_preview_that_comes_before_the_screen_is_there_is_shown_once_it_
     async with app.run_test(size=(80, 24)) as pilot:
         source.update(1)
         await settled(pilot)
-        app.open_knobs()
-        app.knobs.tell(["No preview yet."])
-        await until(pilot, lambda: app.screen is app.knobs and app.screen.is_mounted)
-        app.knobs.tell(["No preview yet."])
-        assert "No preview yet." in str(app.knobs.query_one(Static).render())
+        app.tuning.open()
+        app.tuning.knobs.tell(["No preview yet."])
+        await until(pilot, lambda: app.screen is app.tuning.knobs and app.screen.is_mounted)
+        app.tuning.knobs.tell(["No preview yet."])
+        assert "No preview yet." in str(app.tuning.knobs.query_one(Static).render())
 
 
 async def test_what_does_not_fit_is_not_applied():
@@ -375,12 +375,12 @@ async def test_the_knobs_open_on_what_the_focused_curve_is_about_or_where_they_w
         assert app.screen.name_under_cursor == "algorithm"
         await pilot.press("down", "escape")
         await settled(pilot)
-        await app.perform("curve", "kl")
+        await app.play.perform("curve", "kl")
         await pilot.press("k")
         await settled(pilot)
         assert app.screen.name_under_cursor == "beta"
         await pilot.press("escape")
-        app.tokens.focus()
+        app.panels.tokens.focus()
         await pilot.press("k")
         await settled(pilot)
         assert app.screen.name_under_cursor == "beta"

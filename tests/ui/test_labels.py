@@ -13,6 +13,7 @@ from rlplay.link.messages import Prefer, Status
 from rlplay.trace.questions import Judge, Judged
 from rlplay.trace.records import Labelled, Sampled
 from rlplay.trace.update import Update
+from rlplay.ui.dialogues import labelling
 from rlplay.ui.screens.help import HelpScreen
 from rlplay.ui.screens.labels import LabelScreen, progress, verdict_text
 from rlplay.ui.session.labelling import NONE_LEFT, Labelling
@@ -205,7 +206,7 @@ async def test_the_engine_waits_and_the_screen_asks(size: tuple[int, int]) -> No
         assert second.has_class("-chosen")
         await pilot.press("left", "enter")
         assert source.commands[-1] == Prefer(2, "a")
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 async def test_leaving_shows_what_the_engine_waits_for_and_a_key_comes_back() -> None:
@@ -216,9 +217,9 @@ async def test_leaving_shows_what_the_engine_waits_for_and_a_key_comes_back() ->
         assert source.commands == [Judge(0), Prefer(0, "a")], "what was chosen counts"
         source.waiting(1, 2)
         await settled(pilot)
-        assert app.screen is app.main, "who has left is not asked again by itself"
-        assert "● waiting for 2 labels · press A" in str(app.header.render())
-        assert "2 pairs wait for you" in str(app.narrator.render())
+        assert app.screen is app.panels.main, "who has left is not asked again by itself"
+        assert "● waiting for 2 labels · press A" in str(app.panels.header.render())
+        assert "2 pairs wait for you" in str(app.panels.narrator.render())
         await pilot.press("A")
         await settled(pilot)
         assert isinstance(app.screen, LabelScreen)
@@ -230,7 +231,7 @@ async def test_leaving_shows_what_the_engine_waits_for_and_a_key_comes_back() ->
         await settled(pilot)
         assert isinstance(app.screen, LabelScreen), "u or space, and it cannot go on"
         source.status(running=True)
-        await until(pilot, lambda: app.screen is app.main)  # nothing waits any more
+        await until(pilot, lambda: app.screen is app.panels.main)  # nothing waits any more
 
 
 async def test_without_pairs_the_dialogue_closes_once_and_no_screen_above_it() -> None:
@@ -247,8 +248,8 @@ async def test_without_pairs_the_dialogue_closes_once_and_no_screen_above_it() -
         dialogue.follow()
         dialogue.follow()
         await settled(pilot)
-        assert app.screen is app.main
-        assert app.labels is None
+        assert app.screen is app.panels.main
+        assert labelling(app.play) is None
 
 
 async def test_an_engine_that_goes_on_while_the_last_label_is_sent_closes_no_second_screen() -> None:
@@ -260,12 +261,12 @@ async def test_an_engine_that_goes_on_while_the_last_label_is_sent_closes_no_sec
         async def answered_at_once(command: Any) -> None:
             await send(command)
             if isinstance(command, Prefer):
-                app.session.apply(Status(True, 0, "score", CHOSEN))
+                app.play.session.apply(Status(True, 0, "score", CHOSEN))
                 dialogue.follow()
 
         source.send = answered_at_once  # type: ignore[method-assign]
         await pilot.press("left", "escape")
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
         assert source.commands[-1] == Prefer(0, "a")
 
 
@@ -277,8 +278,8 @@ async def test_stepping_by_phase_does_not_interrupt() -> None:
         source.waiting(0, 1, 2, waits=False)
         await settled(pilot)
         await settled(pilot)
-        assert app.screen is app.main, "the answers can be looked at first"
-        assert "waiting for 3 labels" in str(app.header.render())
+        assert app.screen is app.panels.main, "the answers can be looked at first"
+        assert "waiting for 3 labels" in str(app.panels.header.render())
 
 
 async def test_by_mouse_by_palette_and_by_script() -> None:
@@ -288,17 +289,17 @@ async def test_by_mouse_by_palette_and_by_script() -> None:
         await settled(pilot)
         await pilot.click("#b")
         assert source.commands == [Judge(0), Prefer(0, "b")], "a click goes on, too"
-        await app.perform("prefer", "a")
+        await app.play.perform("prefer", "a")
         assert source.commands[2:] == [Judge(1), Prefer(1, "a")]
         await pilot.press("escape")
-        await app.perform("prefer", ["skip", "b"])
+        await app.play.perform("prefer", ["skip", "b"])
         assert source.commands[-2:] == [Prefer(0, "skip"), Prefer(1, "b")]
         titles = [command.title for command in app.get_system_commands(app.screen)]
         assert "Better: the first answer, A" in titles
         source.status()
         await settled(pilot)
         await pilot.press("A")
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
         assert any("No pair needs a label" in toast.message for toast in app._notifications)
 
 
@@ -311,15 +312,15 @@ async def test_a_lesson_waits_until_the_pairs_are_labelled() -> None:
         source.records([sampled()])
         source.status(running=True)
         source.waiting(0, 1, 2)
-        await until(pilot, lambda: app.labels is not None)
-        assert "Done." not in str(app.narrator.render())
+        await until(pilot, lambda: labelling(app.play) is not None)
+        assert "Done." not in str(app.panels.narrator.render())
         await pilot.press("escape")
-        await until(pilot, lambda: app.labels is None)
+        await until(pilot, lambda: labelling(app.play) is None)
         await pilot.press("t")
         await until(pilot, lambda: isinstance(app.screen, LabelScreen))  # the lesson cannot go on without them
         source.status(running=True)
         source.update(1)
-        await until(pilot, lambda: "Done." in str(app.narrator.render()))
+        await until(pilot, lambda: "Done." in str(app.panels.narrator.render()))
 
 
 async def test_on_request_a_lesson_labels_in_place_of_the_learner() -> None:
@@ -332,16 +333,16 @@ async def test_on_request_a_lesson_labels_in_place_of_the_learner() -> None:
         source.records([sampled()])
         source.status(running=True)
         source.waiting(0, 1, 2, waits=False)
-        await until(pilot, lambda: "do it for me" in str(app.narrator.render()))
+        await until(pilot, lambda: "do it for me" in str(app.panels.narrator.render()))
         source.waiting(0, 1, 2)
-        await until(pilot, lambda: app.labels is not None)
+        await until(pilot, lambda: labelling(app.play) is not None)
         await pilot.press("escape")
-        await until(pilot, lambda: app.labels is None)
+        await until(pilot, lambda: labelling(app.play) is None)
         source.commands.clear()
         await pilot.press("t")
         for given, left in enumerate(((1, 2), (2,), ()), start=1):
             await until(pilot, lambda given=given: len(source.commands) == given)
             source.waiting(*left, waits=bool(left))
-        await until(pilot, lambda: "Done." in str(app.narrator.render()))
+        await until(pilot, lambda: "Done." in str(app.panels.narrator.render()))
         assert source.commands == [Prefer(0, "a"), Prefer(1, "b"), Prefer(2, "skip")]
-        assert app.screen is app.main
+        assert app.screen is app.panels.main

@@ -282,7 +282,7 @@ async def test_a_lesson_left_for_a_walk_says_where_it_was_and_its_colour_ends_wi
         async def pressed(key: str) -> str:
             await pilot.press(key)
             await drawn(pilot)
-            return str(app.narrator.render())
+            return str(app.panels.narrator.render())
 
         await drawn(pilot)
         assert "One." in await pressed("t")
@@ -295,16 +295,16 @@ async def test_a_lesson_left_for_a_walk_says_where_it_was_and_its_colour_ends_wi
         assert Rewind(0) in source.commands
         source.status(0)
         await drawn(pilot)
-        assert "One." in str(app.narrator.render())
-        assert app.lens_choice == "credit"
+        assert "One." in str(app.panels.narrator.render())
+        assert app.play.lens_choice == "credit"
         assert "Two." in await pressed("t")
-        assert app.lens_choice == "credit", "the last words may speak of it"
+        assert app.play.lens_choice == "credit", "the last words may speak of it"
         await pressed("t")
-        assert app.lens_choice is None
+        assert app.play.lens_choice is None
         await pressed("c")
-        chosen = app.lens_choice
+        chosen = app.play.lens_choice
         await pressed("t")
-        assert app.lens_choice == chosen, "somebody's own choice stays"
+        assert app.play.lens_choice == chosen, "somebody's own choice stays"
 
 
 async def test_claims_are_about_the_last_update_that_has_ended_while_the_next_is_sampled():
@@ -313,9 +313,9 @@ async def test_claims_are_about_the_last_update_that_has_ended_while_the_next_is
         source.update(1)
         source.records(synthetic_update(2)[:1])
         await drawn(pilot)
-        assert (app.session.run.newest.number, app.session.run.ended.number) == (2, 1)
+        assert (app.play.session.run.newest.number, app.play.session.run.ended.number) == (2, 1)
         claim = parse_expect({"text": "Pull", "lens": "credit", "of": "max", "above": -100})
-        assert ScriptView(app).check(claim).passed
+        assert ScriptView(app.play).check(claim).passed
 
 
 def test_the_solution_of_every_exercise_says_what_it_changes():

@@ -26,7 +26,7 @@ async def test_every_prompt_is_counted_and_can_be_read_through_time(size: tuple[
     app, source = playground()
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
-        await app.perform("morph")
+        await app.play.perform("morph")
         await settled(pilot)
         assert "No held-out answers" in words(app)[2]
         source.evaluated = run()
@@ -50,4 +50,4 @@ async def test_every_prompt_is_counted_and_can_be_read_through_time(size: tuple[
         assert "after update 15" in words(app)[2]
         await pilot.press("escape")
         await settled(pilot)
-        assert app.screen is app.main
+        assert app.screen is app.panels.main

@@ -106,7 +106,7 @@ async def test_the_key_puts_it_up_live_and_enter_opens_the_answers_there(size: t
         await settled(pilot)
         await pilot.press("E")
         await settled(pilot)
-        panel = next(panel for panel in app.curves.seen if isinstance(panel.view, LearningMap))
+        panel = next(panel for panel in app.panels.curves.seen if isinstance(panel.view, LearningMap))
         assert panel.has_focus
         assert title(panel).startswith("Learning map · 2→2 of 6 right")
         assert subtitle(panel).startswith("mean reward")
@@ -130,11 +130,11 @@ async def test_a_recording_reads_its_evaluations_one_by_one(tmp_path: Path) -> N
     async with app.run_test(size=(160, 45)) as pilot:
         await settled(pilot)
         await settled(pilot)
-        assert app.session.run.evaluations.stale, "nobody looks at them yet"
+        assert app.play.session.run.evaluations.stale, "nobody looks at them yet"
         for missing in (4, 3, 2):
-            assert next_evaluation(app.session)
-            assert len(app.session.run.evaluations.missing) == missing
+            assert next_evaluation(app.play.session)
+            assert len(app.play.session.run.evaluations.missing) == missing
         await pilot.press("E")
         await settled(pilot)
-        panel = next(panel for panel in app.curves.seen if isinstance(panel.view, LearningMap))
+        panel = next(panel for panel in app.panels.curves.seen if isinstance(panel.view, LearningMap))
         assert "2→4 of 6" in title(panel)

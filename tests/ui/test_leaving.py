@@ -19,7 +19,7 @@ def leaving_after(monkeypatch, tmp_path):
         def run(app) -> int:
             for number in range(1, updates + 1):
                 for record in synthetic_update(number):
-                    app.session.apply(Recorded(record))
+                    app.play.session.apply(Recorded(record))
             return 0
 
         monkeypatch.setattr(start.RlplayApp, "run", run)

@@ -32,7 +32,7 @@ async def begun(pilot: Any, source: Fed) -> None:
     """The lesson waits for the learner, and there is something to look at."""
     await settled(pilot)
     await pilot.press("t")
-    await until(pilot, lambda: pilot.app.lesson.learner.at_work)
+    await until(pilot, lambda: pilot.app.teaching.lesson.learner.at_work)
     source.update(1)
     await settled(pilot)
 
@@ -47,7 +47,7 @@ async def test_a_lesson_goes_on_only_once_the_dialogue_that_it_asks_for_is_close
     async with app.run_test(size=size) as pilot:
         await begun(pilot, source)
         await pilot.press(key if by_hand else "t")
-        await until(pilot, lambda: app.screen is not app.main)
+        await until(pilot, lambda: app.screen is not app.panels.main)
         await settled(pilot)
         (caption,) = app.screen.query(Caption)
         assert "Look into it" in shown(caption)
@@ -55,11 +55,13 @@ async def test_a_lesson_goes_on_only_once_the_dialogue_that_it_asks_for_is_close
         assert caption.region.height
         await pilot.press("t", "t")
         await settled(pilot)
-        assert "Next." not in shown(app.narrator), "no caption waits behind the dialogue for a key that is typed there"
-        while app.screen is not app.main:
+        assert "Next." not in shown(app.panels.narrator), (
+            "no caption waits behind the dialogue for a key that is typed there"
+        )
+        while app.screen is not app.panels.main:
             await pilot.press("escape")
             await settled(pilot)
-        await until(pilot, lambda: "Next." in shown(app.narrator))
+        await until(pilot, lambda: "Next." in shown(app.panels.narrator))
 
 
 async def test_a_long_caption_leaves_the_probe_room_for_its_answer() -> None:
@@ -97,11 +99,11 @@ async def test_a_dialogue_that_nobody_was_asked_to_open_has_no_caption() -> None
 
 async def test_hands_free_a_dialogue_is_closed_again() -> None:
     app, _ = playground(lesson(DIALOGUES["d"]))
-    app.lesson._pace = lambda _text: 0.01
-    app.lesson.hands_free = True
+    app.teaching.lesson._pace = lambda _text: 0.01
+    app.teaching.lesson.hands_free = True
     async with app.run_test(size=(120, 35)) as pilot:
-        await until(pilot, lambda: app.lesson.finished)
-        await until(pilot, lambda: app.screen is app.main)
+        await until(pilot, lambda: app.teaching.lesson.finished)
+        await until(pilot, lambda: app.screen is app.panels.main)
 
 
 async def test_the_probe_forces_the_token_that_a_lesson_names() -> None:
@@ -110,11 +112,11 @@ async def test_the_probe_forces_the_token_that_a_lesson_names() -> None:
     async with app.run_test(size=(120, 35)) as pilot:
         await begun(pilot, source)
         await pilot.press("t")
-        await until(pilot, lambda: app.screen is not app.main)
-        probing = app.session.probing
+        await until(pilot, lambda: app.screen is not app.panels.main)
+        probing = app.play.session.probing
         probing.take(peeked(probing.prefix))
         await until(pilot, lambda: any(isinstance(each, Continue) for each in source.commands))
         assert probing.texts[0] == " seven"
         assert probing.answer == [7]
         await pilot.press("escape")
-        await until(pilot, lambda: "Next." in shown(app.narrator))
+        await until(pilot, lambda: "Next." in shown(app.panels.narrator))

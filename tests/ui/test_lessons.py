@@ -69,7 +69,7 @@ async def test_every_bundled_lesson_is_there_with_what_was_played_of_it():
         await settled(pilot)
         assert "played to the end" in lessons_text(screen)
         await pilot.press("escape")
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 async def test_the_next_lesson_is_at_hand_once_one_was_played_to_its_end():
@@ -87,7 +87,7 @@ async def test_another_lesson_takes_the_place_of_the_run():
         lessons = screen.query_one("OptionList")
         lessons.highlighted = lessons.get_option_index("flattery")
         await pilot.press("enter")
-    assert app.next_scenario == "flattery"
+    assert app.play.next_scenario == "flattery"
     assert app.return_code == 0
     assert source.closed
 
@@ -116,7 +116,7 @@ async def test_a_file_of_ones_own_that_is_named_like_a_lesson_counts_for_none():
         await settled(pilot)
         await pilot.press("t", "t")
         await settled(pilot)
-        assert app.lesson.finished
+        assert app.teaching.lesson.finished
         screen = await opened(pilot, app)
         assert "This lesson is on the screen." not in lessons_text(screen)
     assert user_preferences.lessons() == {}
@@ -126,8 +126,8 @@ def test_from_one_lesson_the_screen_goes_on_to_the_next_with_a_run_of_its_own(mo
     seen = []
 
     def run(app) -> int:
-        seen.append((app.session.source.title, app.session.source.path))
-        app.next_scenario = "flattery" if len(seen) == 1 else None
+        seen.append((app.play.session.source.title, app.play.session.source.path))
+        app.play.next_scenario = "flattery" if len(seen) == 1 else None
         return 0
 
     monkeypatch.setattr(start.RlplayApp, "run", run)
@@ -169,13 +169,13 @@ async def test_a_lesson_opens_at_a_moment_with_its_settings():
         source.status(epsilon=0.3)
         await until(pilot, lambda: Set({"beta": 0.5}) in source.commands)
         await settled(pilot)
-        assert "Two." in str(app.narrator.render())
-        assert app.lesson.played.steps == 3
+        assert "Two." in str(app.panels.narrator.render())
+        assert app.teaching.lesson.played.steps == 3
 
 
 def test_the_moment_of_a_share_code_reaches_the_screen(monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr(start.RlplayApp, "run", lambda app: seen.append(app._moment))
+    monkeypatch.setattr(start.RlplayApp, "run", lambda app: seen.append(app.teaching.plan.moment))
     monkeypatch.setattr(cli_play, "needs_a_terminal", lambda _instead: None)
     code = Shared("flattery", step=3, changed={"beta": 0.5}).code
     assert cli_play.play.main([code], standalone_mode=False) == 0
@@ -186,10 +186,10 @@ def test_a_demo_goes_on_with_the_next_lesson_until_somebody_takes_over(monkeypat
     seen = []
 
     def run(app) -> int:
-        seen.append((app.session.source.title, app.lesson.hands_free))
+        seen.append((app.play.session.source.title, app.teaching.lesson.hands_free))
         if len(seen) == 2:
-            app.lesson.take_over()
-        app.next_scenario = "flattery" if len(seen) < 3 else None
+            app.teaching.lesson.take_over()
+        app.play.next_scenario = "flattery" if len(seen) < 3 else None
         return 0
 
     monkeypatch.setattr(start.RlplayApp, "run", run)
@@ -200,10 +200,10 @@ def test_a_demo_goes_on_with_the_next_lesson_until_somebody_takes_over(monkeypat
 async def test_a_demo_ends_with_the_next_lesson():
     app, source = playground([{"say": "One."}, {"say": "Two."}])
     app = RlplayApp(source, demo=True, then="flattery")
-    app.lesson._pace = lambda _text: 0.0
+    app.teaching.lesson._pace = lambda _text: 0.0
     async with app.run_test(size=(120, 35)) as pilot:
-        await until(pilot, lambda: app.next_scenario is not None)
-    assert app.next_scenario == "flattery"
+        await until(pilot, lambda: app.play.next_scenario is not None)
+    assert app.play.next_scenario == "flattery"
 
 
 def test_the_tour_names_bundled_lessons():
@@ -303,27 +303,27 @@ async def test_a_reset_begins_the_lesson_on_the_screen_again_without_its_answers
     async with app.run_test(size=(120, 35)) as pilot:
         await settled(pilot)
         await pilot.press("t")
-        await until(pilot, lambda: app.narrator.asking)
+        await until(pilot, lambda: app.panels.narrator.asking)
         await pilot.press("2")
         await until(pilot, lambda: "learn-to-think" in user_preferences.lessons())
         await pilot.press("t")
-        await until(pilot, lambda: "One." in str(app.narrator.render()))
+        await until(pilot, lambda: "One." in str(app.panels.narrator.render()))
         await pilot.press("t")
-        await until(pilot, lambda: "Two." in str(app.narrator.render()) or app.narrator.asking)
+        await until(pilot, lambda: "Two." in str(app.panels.narrator.render()) or app.panels.narrator.asking)
         screen = await opened(pilot, app)
         lessons = screen.query_one("OptionList")
         lessons.highlighted = lessons.get_option_index("learn-to-think")
         await pilot.press("delete", "enter", "escape")
-        await until(pilot, lambda: not app.lesson.playing and not app.lesson.begun)
-        assert "plays the lesson" in str(app.narrator.render())
+        await until(pilot, lambda: not app.teaching.lesson.playing and not app.teaching.lesson.begun)
+        assert "plays the lesson" in str(app.panels.narrator.render())
         source.update(1)
-        await until(pilot, lambda: app.session.run.finished == 1)
+        await until(pilot, lambda: app.play.session.run.finished == 1)
         await pilot.press("t")
-        await until(pilot, lambda: "The lesson begins at the start" in str(app.narrator.render()))
+        await until(pilot, lambda: "The lesson begins at the start" in str(app.panels.narrator.render()))
         await pilot.press("t")
         await until(pilot, lambda: Rewind(0) in source.commands)
         source.status()
-        await until(pilot, lambda: app.narrator.asking)
+        await until(pilot, lambda: app.panels.narrator.asking)
         assert user_preferences.lessons()["learn-to-think"] == LessonProgress(0, 4)
 
 

@@ -41,9 +41,9 @@ async def test_the_map_is_in_sight_while_a_caption_speaks_of_it(name: str) -> No
     async with app.run_test(size=SMALLEST) as pilot:
         await settled(pilot)
         await pilot.press("t")
-        await until(pilot, lambda: app.narrator.teaching and longest[:20] in shown(app.narrator))
+        await until(pilot, lambda: app.panels.narrator.teaching and longest[:20] in shown(app.panels.narrator))
         await settled(pilot)
-        maps = [panel for panel in app.curves.panels if isinstance(panel.view, WorldMap)]
+        maps = [panel for panel in app.panels.curves.panels if isinstance(panel.view, WorldMap)]
         assert any(panel.outer_size.height and not panel.has_class("-beyond") for panel in maps)
         assert "make the terminal larger" not in "".join(map(shown, maps))
 
@@ -58,7 +58,7 @@ async def test_the_plan_takes_the_place_of_the_map_and_gives_it_back_on_the_smal
         await settled(pilot)
         for words, view in (("The plan.", MAPS[2]), ("The map.", MAPS[0])):
             await pilot.press("t")
-            await until(pilot, lambda words=words: words in shown(app.narrator))
-            seen = [panel.view for panel in app.curves.panels if not panel.has_class("-beyond")]
+            await until(pilot, lambda words=words: words in shown(app.panels.narrator))
+            seen = [panel.view for panel in app.panels.curves.panels if not panel.has_class("-beyond")]
             assert view in seen
             assert len(seen) == 2

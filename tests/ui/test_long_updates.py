@@ -23,12 +23,12 @@ async def test_the_digest_of_a_large_update_is_made_in_a_thread(monkeypatch):
         source.update(1)
         await until(pilot, lambda: threads)
         assert threads[0] is not threading.main_thread()
-        await until(pilot, lambda: app.tokens.rows)
+        await until(pilot, lambda: app.panels.tokens.rows)
         await pilot.press("right")
-        await until(pilot, lambda: app.tokens.cursor == (0, 1))  # a key acts while the digest is being made
-        assert not app.session.health.knows(1)
+        await until(pilot, lambda: app.panels.tokens.cursor == (0, 1))  # a key acts while the digest is being made
+        assert not app.play.session.health.knows(1)
         go_on.set()
-        await until(pilot, lambda: app.session.health.knows(1))
+        await until(pilot, lambda: app.play.session.health.knows(1))
         await settled(pilot)
 
 
@@ -37,7 +37,7 @@ async def test_the_panels_share_the_numbers_of_an_update_until_it_changes():
     async with app.run_test(size=(160, 45)) as pilot:
         source.update(1)
         await settled(pilot)
-        shown = app.session.shown
+        shown = app.play.session.shown
         assert facts_of(shown) is facts_of(shown)
         before = facts_of(shown)
         shown.steps.pop()

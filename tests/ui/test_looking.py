@@ -10,7 +10,7 @@ SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
 
 def colours(app) -> set[str]:
     """Of the borders of what is in sight."""
-    panels = [app.rollouts, app.tokens, app.inspector, *app.curves.panels]
+    panels = [app.panels.rollouts, app.panels.tokens, app.panels.inspector, *app.panels.curves.panels]
     return {panel.styles.border_top[1].hex6 for panel in panels if panel.region.area}
 
 
@@ -29,19 +29,19 @@ async def test_the_whole_frame_changes_and_one_key_leads_back(size, key, panel):
     app, source = playground()
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
-        await app.perform("panel", panel)
+        await app.play.perform("panel", panel)
         await settled(pilot)
         before = colours(app)
         await looking_back(pilot, source)
         await settled(pilot)
-        assert app.session.looking == 2
-        assert "◉ looking at update 2  v back to live" in str(app.header.render())
-        assert "update 3" in str(app.header.render()), "how far the run is stays in sight"
+        assert app.play.session.looking == 2
+        assert "◉ looking at update 2  v back to live" in str(app.panels.header.render())
+        assert "update 3" in str(app.panels.header.render()), "how far the run is stays in sight"
         assert not colours(app) & before, "no border looks as it does at present"
         await pilot.press(key)
         await settled(pilot)
-        assert app.session.looking is None
-        assert "looking" not in str(app.header.render())
+        assert app.play.session.looking is None
+        assert "looking" not in str(app.panels.header.render())
         assert colours(app) == before
 
 
@@ -50,10 +50,10 @@ async def test_what_is_lit_of_the_phases_differs(size):
     app, source = playground()
     async with app.run_test(size=size) as pilot:
         await looking_back(pilot, source)
-        past = {str(span.style) for span in app.phases._content.spans}
+        past = {str(span.style) for span in app.panels.phases._content.spans}
         await pilot.press("v")
         await settled(pilot)
-        present = {str(span.style) for span in app.phases._content.spans}
+        present = {str(span.style) for span in app.panels.phases._content.spans}
         assert "bold $background on $warning" in past - present
         assert "bold $background on $primary" in present - past
 
@@ -63,13 +63,13 @@ async def test_what_was_looked_at_is_noted_with_what_is_done_next_and_only_where
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("update", 1)
+        await app.play.perform("update", 1)
         assert source.commands == [Advance("update", 1)], "nothing was chosen yet"
-        await app.perform("lens", "entropy")
-        await app.perform("lens", "credit")
-        await app.perform("focus", {"completion": 2, "token": 1})
+        await app.play.perform("lens", "entropy")
+        await app.play.perform("lens", "credit")
+        await app.play.perform("focus", {"completion": 2, "token": 1})
         await settled(pilot)
-        await app.perform("step", 1)
-        await app.perform("step", 1)
+        await app.play.perform("step", 1)
+        await app.play.perform("step", 1)
         look = RecordView("credit", 2, 1)
         assert source.commands[1:] == [look, Advance("step", 1), Advance("step", 1)], "what was only passed is not"

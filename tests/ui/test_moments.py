@@ -112,7 +112,7 @@ async def test_two_moments_with_one_evaluation_are_not_compared_with_themselves(
         trained(source, 8)
         source.evaluated = source.evaluated[:2]
         await settled(pilot)
-        await app.perform("moments", [6, 8])
+        await app.play.perform("moments", [6, 8])
         await settled(pilot)
         assert "Both moments have the same newest evaluation, after update 5." in parts(app)[1]
 

@@ -30,10 +30,10 @@ async def test_a_title_says_what_its_panel_shows_and_the_text_below_it_is_left_a
     async with app.run_test(size=SIZE) as pilot:
         await begun(pilot, source)
         panels = {
-            app.rollouts: "Every answer",
-            app.inspector: "Everything about the selected token",
-            app.tokens: LENSES["prob_delta"].reading,
-            app.curves.panels[0]: "Click for the next view.",
+            app.panels.rollouts: "Every answer",
+            app.panels.inspector: "Everything about the selected token",
+            app.panels.tokens: LENSES["prob_delta"].reading,
+            app.panels.curves.panels[0]: "Click for the next view.",
         }
         for panel, words in panels.items():
             await pilot.hover(panel, offset=(5, 0))
@@ -48,29 +48,29 @@ async def test_the_scale_under_the_tokens_says_what_the_colour_means():
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         await begun(pilot, source)
-        await app.perform("lens", "entropy")
+        await app.play.perform("lens", "entropy")
         await settled(pilot)
-        await pilot.hover(app.tokens, offset=(5, app.tokens.outer_size.height - 1))
+        await pilot.hover(app.panels.tokens, offset=(5, app.panels.tokens.outer_size.height - 1))
         await settled(pilot)
-        assert LENSES["entropy"].reading in tip(app.tokens)
+        assert LENSES["entropy"].reading in tip(app.panels.tokens)
 
 
 async def test_keys_stages_and_the_header_are_explained():
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         await begun(pilot, source)
-        await pilot.hover(app.keys, offset=(app.keys.render().plain.index("u update"), 0))
+        await pilot.hover(app.panels.keys, offset=(app.panels.keys.render().plain.index("u update"), 0))
         await settled(pilot)
-        assert tip(app.keys).startswith("Finish the update.")
-        await pilot.hover(app.phases, offset=(app.phases.render().plain.index("③ CREDIT") + 2, 0))
+        assert tip(app.panels.keys).startswith("Finish the update.")
+        await pilot.hover(app.panels.phases, offset=(app.panels.phases.render().plain.index("③ CREDIT") + 2, 0))
         await settled(pilot)
-        assert tip(app.phases).startswith("Each token gets its advantage.")
-        await pilot.hover(app.header, offset=(2, 0))
+        assert tip(app.panels.phases).startswith("Each token gets its advantage.")
+        await pilot.hover(app.panels.header, offset=(2, 0))
         await settled(pilot)
-        assert "settings" in tip(app.header)
-        await pilot.hover(app.header, offset=(app.header.render().plain.index("paused"), 0))
+        assert "settings" in tip(app.panels.header)
+        await pilot.hover(app.panels.header, offset=(app.panels.header.render().plain.index("paused"), 0))
         await settled(pilot)
-        assert "to run or to pause" in tip(app.header)
+        assert "to run or to pause" in tip(app.panels.header)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ async def test_a_click_on_a_title_opens_what_belongs_to_it(panel, row, screen):
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         await begun(pilot, source)
-        widget = getattr(app, panel)
+        widget = getattr(app.panels, panel)
         await pilot.click(widget, offset=(5, row % widget.outer_size.height))
         await settled(pilot)
         assert isinstance(app.screen, screen)
@@ -96,7 +96,7 @@ async def test_a_click_on_the_title_of_a_curve_shows_the_next_view():
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         await begun(pilot, source)
-        panel = app.curves.panels[0]
+        panel = app.panels.curves.panels[0]
         before = panel.view
         await pilot.click(panel, offset=(5, 0))
         await settled(pilot)
@@ -109,7 +109,7 @@ async def test_a_click_on_a_stage_goes_on_until_it_is_done(stage, phases):
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         await settled(pilot)
-        await pilot.click(app.phases, offset=(app.phases.render().plain.index(stage), 0))
+        await pilot.click(app.panels.phases, offset=(app.panels.phases.render().plain.index(stage), 0))
         await settled(pilot)
         assert source.commands[-1:] == [Advance("phase", phases)]
 
@@ -119,7 +119,7 @@ async def test_a_stage_behind_the_present_one_is_that_of_the_next_update():
     async with app.run_test(size=SIZE) as pilot:
         source.status(0, phase="credit")
         await settled(pilot)
-        await pilot.click(app.phases, offset=(app.phases.render().plain.index("② SCORE"), 0))
+        await pilot.click(app.panels.phases, offset=(app.panels.phases.render().plain.index("② SCORE"), 0))
         await settled(pilot)
         assert source.commands[-1:] == [Advance("phase", 5)]
 
@@ -128,22 +128,22 @@ async def test_clicks_on_the_header_open_the_settings_run_and_return():
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         await begun(pilot, source)
-        await pilot.click(app.header, offset=(3, 0))
+        await pilot.click(app.panels.header, offset=(3, 0))
         await settled(pilot)
         assert isinstance(app.screen, KnobsScreen)
         await pilot.press("escape")
         await settled(pilot)
-        await pilot.click(app.header, offset=(app.header.render().plain.index("paused"), 0))
+        await pilot.click(app.panels.header, offset=(app.panels.header.render().plain.index("paused"), 0))
         await settled(pilot)
         assert source.commands[-1] == Advance("forever")
         source.status(2)
         await settled(pilot)
         await pilot.press("left_square_bracket")
         await settled(pilot)
-        assert app.session.looking == 1
-        await pilot.click(app.header, offset=(app.header.render().plain.index("back to live"), 0))
+        assert app.play.session.looking == 1
+        await pilot.click(app.panels.header, offset=(app.panels.header.render().plain.index("back to live"), 0))
         await settled(pilot)
-        assert app.session.looking is None
+        assert app.play.session.looking is None
 
 
 async def drag(pilot, start, end):
@@ -158,18 +158,22 @@ async def test_the_border_before_the_token_is_dragged():
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         await begun(pilot, source)
-        x, y, width = app.inspector.region.x, app.inspector.region.y + 4, app.inspector.region.width
-        cursor = app.tokens.cursor
+        x, y, width = (
+            app.panels.inspector.region.x,
+            app.panels.inspector.region.y + 4,
+            app.panels.inspector.region.width,
+        )
+        cursor = app.panels.tokens.cursor
         await drag(pilot, (x, y), (x - 20, y))
-        assert app.inspector.region.width == width + 20
-        assert app.tokens.cursor == cursor, "that was no click"
-        await drag(pilot, (app.inspector.region.x - 1, y), (0, y))
-        assert app.tokens.region.width + app.rollouts.region.width >= 24, "neither side disappears"
-        await drag(pilot, (app.inspector.region.x, y), (159, y))
-        assert app.inspector.region.width == 24
+        assert app.panels.inspector.region.width == width + 20
+        assert app.panels.tokens.cursor == cursor, "that was no click"
+        await drag(pilot, (app.panels.inspector.region.x - 1, y), (0, y))
+        assert app.panels.tokens.region.width + app.panels.rollouts.region.width >= 24, "neither side disappears"
+        await drag(pilot, (app.panels.inspector.region.x, y), (159, y))
+        assert app.panels.inspector.region.width == 24
         await pilot.resize_terminal(150, 45)
         await settled(pilot)
-        assert app.inspector.region.width == width
+        assert app.panels.inspector.region.width == width
 
 
 @pytest.mark.parametrize("size", [SIZE, (80, 24)])
@@ -177,19 +181,19 @@ async def test_the_column_between_numbers_and_text_is_dragged(size):
     app, source = playground()
     async with app.run_test(size=size) as pilot:
         await begun(pilot, source)
-        width, y = app.rollouts.region.width, app.rollouts.region.y + 3
-        whole = width + app.tokens.region.width
+        width, y = app.panels.rollouts.region.width, app.panels.rollouts.region.y + 3
+        whole = width + app.panels.tokens.region.width
         await drag(pilot, (width - 1, y), (width + 5, y))
-        assert app.rollouts.region.width == width + 6
-        assert app.tokens.region.width == whole - width - 6
-        assert app.tokens.region.x == app.rollouts.region.right
+        assert app.panels.rollouts.region.width == width + 6
+        assert app.panels.tokens.region.width == whole - width - 6
+        assert app.panels.tokens.region.x == app.panels.rollouts.region.right
         await drag(pilot, (width + 5, y), (0, y))
-        assert app.rollouts.region.width == 16
+        assert app.panels.rollouts.region.width == 16
         await drag(pilot, (15, y), (size[0] - 1, y))
-        assert app.tokens.region.width >= 24, "the text stays"
+        assert app.panels.tokens.region.width >= 24, "the text stays"
         await pilot.resize_terminal(size[0] + 1, size[1])
         await settled(pilot)
-        assert app.rollouts.region.width == width
+        assert app.panels.rollouts.region.width == width
 
 
 async def test_the_frame_of_the_first_screen_has_no_gap():
@@ -197,7 +201,7 @@ async def test_the_frame_of_the_first_screen_has_no_gap():
     async with app.run_test(size=SIZE) as pilot:
         await settled(pilot)
         lines = [
-            "".join(segment.text for part in (app.rollouts, app.tokens) for segment in part.render_lines(
+            "".join(segment.text for part in (app.panels.rollouts, app.panels.tokens) for segment in part.render_lines(
                 Region(0, row % part.outer_size.height, part.outer_size.width, 1))[0])
             for row in (0, -1)
         ]  # fmt: skip
@@ -209,15 +213,17 @@ async def test_the_border_above_the_curves_is_dragged():
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         await begun(pilot, source)
-        edge, height = app.tokens.region.bottom - 1, app.curves.region.height
+        edge, height = app.panels.tokens.region.bottom - 1, app.panels.curves.region.height
         await drag(pilot, (40, edge), (40, edge - 8))
-        here = app.tokens.outer_size.height - 1  # a terminal's press and release make a click; the pilot's do not
-        app.tokens.post_message(events.Click(app.tokens, 10, here, 0, 0, 1, False, False, False))
+        here = (
+            app.panels.tokens.outer_size.height - 1
+        )  # a terminal's press and release make a click; the pilot's do not
+        app.panels.tokens.post_message(events.Click(app.panels.tokens, 10, here, 0, 0, 1, False, False, False))
         await settled(pilot)
-        assert app.screen is app.main, "the title under the mouse was not clicked"
-        assert app.curves.region.height == height + 8
-        await drag(pilot, (40, app.tokens.region.bottom - 1), (40, 44))
-        assert app.curves.region.height == 5
+        assert app.screen is app.panels.main, "the title under the mouse was not clicked"
+        assert app.panels.curves.region.height == height + 8
+        await drag(pilot, (40, app.panels.tokens.region.bottom - 1), (40, 44))
+        assert app.panels.curves.region.height == 5
 
 
 async def test_the_wheel_moves_answers_and_tokens_together():
@@ -225,9 +231,9 @@ async def test_the_wheel_moves_answers_and_tokens_together():
     async with app.run_test(size=(120, 24)) as pilot:
         source.update(1, prompts=8, generations=8)
         await settled(pilot)
-        app.tokens.scroll_relative(y=3, animate=False, immediate=True)
+        app.panels.tokens.scroll_relative(y=3, animate=False, immediate=True)
         await settled(pilot)
-        assert app.rollouts.scroll_y == app.tokens.scroll_y > 0
+        assert app.panels.rollouts.scroll_y == app.panels.tokens.scroll_y > 0
 
 
 async def test_the_same_message_is_shown_once():

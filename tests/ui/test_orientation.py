@@ -19,7 +19,7 @@ def _home(tmp_path, monkeypatch):
 
 
 def lit(app) -> set[str]:
-    return {f"#{part.id}" if part.id else type(part).__name__ for part in app.main.query(f".{LIT}")}
+    return {f"#{part.id}" if part.id else type(part).__name__ for part in app.panels.main.query(f".{LIT}")}
 
 
 @SIZES
@@ -35,14 +35,14 @@ async def test_enter_advances_and_the_explained_panel_is_highlighted(size):
             assert lit(app) == set(card.lights.split(", "))
             assert panel.region.height >= 5
             assert app.screen.region.contains_region(panel.region)
-            shown = [part for part in app.main.query(f".{LIT}") if part.region.area]
+            shown = [part for part in app.panels.main.query(f".{LIT}") if part.region.area]
             assert any(not panel.region.contains_region(part.region) for part in shown), "not all of it is covered"
             await pilot.press(key)
             await settled(pilot)
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
         assert not lit(app)
         assert source.commands == [], "the keys did nothing else"
-        assert app.focused is app.tokens
+        assert app.focused is app.panels.tokens
 
 
 async def test_escape_skips_it_and_its_verb_brings_it_back():
@@ -52,9 +52,9 @@ async def test_escape_skips_it_and_its_verb_brings_it_back():
         await settled(pilot)
         await pilot.press("enter", "escape")
         await settled(pilot)
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
         assert not lit(app)
-        await app.perform("orientation")
+        await app.play.perform("orientation")
         await pilot.click()
         await settled(pilot)
         assert app.screen.query_one("Vertical").border_title == CARDS[1].title
@@ -69,7 +69,7 @@ async def test_a_key_that_the_cards_name_is_not_swallowed(key, until):
         assert "other keys work" in str(app.screen.query_one("Vertical").border_subtitle)
         await pilot.press(key)
         await settled(pilot)
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
         assert [command.until for command in source.commands] == [until]
 
 
@@ -80,8 +80,8 @@ async def test_the_key_of_the_lesson_plays_it():
         await settled(pilot)
         await pilot.press("t")
         await settled(pilot)
-        assert app.screen is app.main
-        assert "Look." in app.narrator.render().plain
+        assert app.screen is app.panels.main
+        assert "Look." in app.panels.narrator.render().plain
 
 
 async def test_one_can_go_back_to_the_card_before():
@@ -98,7 +98,7 @@ async def test_it_does_not_come_by_itself():
     app, _ = playground()
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def cells(segments):
 
 def as_textual_draws(app):
     """The lines of the playground below the dialogue that is open."""
-    found = BackgroundScreen(app.main, app.screen.styles.background)
+    found = BackgroundScreen(app.panels.main, app.screen.styles.background)
     segments = app.console.render(found, app.console.options.update_dimensions(*app.size))
     return [cells(line) for line in Segment.split_lines(segments)]
 
@@ -54,22 +54,22 @@ async def test_only_lines_that_change_are_composed_again_and_only_once(monkeypat
         await settled(pilot)
         await pilot.press("question_mark")
         await settled(pilot)
-        composed, plain = [], app.main._compositor._render_chops
+        composed, plain = [], app.panels.main._compositor._render_chops
 
         def render_chops(crop, is_rendered_line):
             composed.append([y for y in range(35) if is_rendered_line(y)])
             return plain(crop, is_rendered_line)
 
-        monkeypatch.setattr(app.main._compositor, "_render_chops", render_chops)
+        monkeypatch.setattr(app.panels.main._compositor, "_render_chops", render_chops)
         app.screen.refresh()
         await settled(pilot)
         assert composed[-1] == list(range(35))
         composed.clear()
-        app.narrator.refresh()
+        app.panels.narrator.refresh()
         await settled(pilot)
         lines = {y for rows in composed for y in rows}
         assert lines
-        assert lines <= set(app.narrator.region.line_range)
+        assert lines <= set(app.panels.narrator.region.line_range)
         composed.clear()
         app.screen.query("*").last().refresh()  # the dialogue itself changes
         await settled(pilot)
@@ -99,5 +99,5 @@ async def test_a_dialogue_is_laid_out_in_one_go_with_the_styles_for_its_size(mon
         assert app.screen.has_class("-medium", "-middle")
         (options,) = app.screen.query(OptionList)
         assert styled.count(options) == 2, "as it came, and with the focus"
-        assert app.main not in laid_out
+        assert app.panels.main not in laid_out
         assert laid_out.count(app.screen) <= 3

@@ -84,28 +84,28 @@ async def test_the_key_the_footer_the_help_and_the_palette_agree(keys):
     app.take_keys(read(RlplayApp))
     async with app.run_test(size=(160, 45)) as pilot:
         await settled(pilot)
-        assert "U update" in app.keys.render().plain
+        assert "U update" in app.panels.keys.render().plain
         await pilot.press("u")
         await settled(pilot)
         assert source.commands == [], "the old key is free"
         await pilot.press("U")
         await settled(pilot)
         assert [command.until for command in source.commands] == ["update"]
-        at = app.keys.render().plain.index("U update")
-        await pilot.click(app.keys, offset=(at, 0))
+        at = app.panels.keys.render().plain.index("U update")
+        await pilot.click(app.panels.keys, offset=(at, 0))
         await settled(pilot)
         assert len(source.commands) == 2
-        app.curves.panels[0].focus()
+        app.panels.curves.panels[0].focus()
         await settled(pilot)
-        assert "K log" in app.keys.render().plain
+        assert "K log" in app.panels.keys.render().plain
         await pilot.press("K")
-        assert app.curves.panels[0].log_scale
+        assert app.panels.curves.panels[0].log_scale
         await pilot.press("f2")
         await settled(pilot)
         shown = "\n".join(str(part.render()) for part in app.screen.query(Static) if type(part) is Static)
         assert re.search(rf"U +{re.escape(VERBS['update'].help)}", shown)
         assert re.search(r"K +log scale", shown)
-        (command,) = [each for each in commands(app) if each.title == "Update"]
+        (command,) = [each for each in commands(app.play) if each.title == "Update"]
         assert command.help.startswith("U · ")
 
 

@@ -145,10 +145,10 @@ async def test_no_panel_promises_what_never_comes_in_a_stage(algorithm, views, l
     async with app.run_test(size=(160, 45)) as pilot:
         source.status(**settings(algorithm))
         await settled(pilot)
-        assert [panel.view for panel in app.curves.row] == list(views)
+        assert [panel.view for panel in app.panels.curves.row] == list(views)
         source.records(records({**logged, "num_tokens": 100.0}))
         await settled(pilot)
-        assert not any(panel.has_class("-words") for panel in app.curves.row), "each shows a curve"
+        assert not any(panel.has_class("-words") for panel in app.panels.curves.row), "each shows a curve"
 
 
 async def test_a_reward_model_does_not_lack_signal():
@@ -159,13 +159,21 @@ async def test_a_reward_model_does_not_lack_signal():
         source.records(credited)
         source.status(0, phase="credit")
         await settled(pilot)
-        assert "all equal" in all_text(app.rollouts)
+        assert "all equal" in all_text(app.panels.rollouts)
         source.records(
-            [Staged(update=1, index=1, stages=2, name="rank", settings={**app.session.settings, **REWARD_MODEL})]
+            [
+                Staged(
+                    update=1,
+                    index=1,
+                    stages=2,
+                    name="rank",
+                    settings={**app.play.session.settings, **REWARD_MODEL},
+                )
+            ]
         )
         await settled(pilot)
-        assert "all equal" not in all_text(app.rollouts)
-        assert "no advantages" in app.narrator.render().plain
+        assert "all equal" not in all_text(app.panels.rollouts)
+        assert "no advantages" in app.panels.narrator.render().plain
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ async def test_it_is_announced_before_it_is_done(size):
     app, source = playground()
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
-        await app.perform("paste")
+        await app.play.perform("paste")
         await settled(pilot)
         screen = app.screen
         assert isinstance(screen, PasteScreen)
@@ -55,7 +55,7 @@ async def test_settings_that_fit_together_only_in_the_end_are_set_at_once():
     app, source = playground()
     async with app.run_test() as pilot:
         await settled(pilot)
-        await app.perform("paste")
+        await app.play.perform("paste")
         await settled(pilot)
         app.screen.query_one(Input).value = Shared("flattery", settings={"returns": "gae", "baseline": "value"}).code
         await pilot.press("enter")

@@ -179,36 +179,42 @@ async def test_the_map_and_the_token_show_what_would_be_and_go_back_when_the_kno
     async with app.run_test(size=size) as pilot:
         source.update(1)
         await settled(pilot)
-        before = str(app.tokens.border_title)
+        before = str(app.panels.tokens.border_title)
         await pilot.press("k")
-        app.knobs.query_one(KnobList).highlighted = app.knobs.query_one(KnobList).get_option_index("epsilon")
+        app.tuning.knobs.query_one(KnobList).highlighted = app.tuning.knobs.query_one(KnobList).get_option_index(
+            "epsilon"
+        )
         await pilot.press("right")
         await settled(pilot)
         question = last_question(source)
         assert question.changes == {"epsilon": 0.25}
-        place = pulling(app.session.shown)[0]
+        place = pulling(app.play.session.shown)[0]
         source.put(imagined(question.changes, [place]))
         await settled(pilot)
-        assert "as it would be" in str(app.tokens.border_title)
-        shown = "\n".join("".join(s.text for s in app.tokens.line(row)) for row in range(app.tokens.count()))
+        assert "as it would be" in str(app.panels.tokens.border_title)
+        shown = "\n".join(
+            "".join(s.text for s in app.panels.tokens.line(row)) for row in range(app.panels.tokens.count())
+        )
         assert "±" in shown
-        assert app.tokens.region.height >= 5
-        assert app.knobs.query_one("Vertical").region.intersection(app.tokens.region).area == 0, "side by side"
+        assert app.panels.tokens.region.height >= 5
+        assert app.tuning.knobs.query_one("Vertical").region.intersection(app.panels.tokens.region).area == 0, (
+            "side by side"
+        )
         if size[0] > 80:
-            assert "as trained    would be" in all_text(app.inspector)
-            assert "clip(w, 0.75, 1.25)" in all_text(app.inspector)
-        assert "compare" in app.knobs.query_one("Vertical").border_subtitle
-        detail = str(app.knobs.query_one("Static").render())
+            assert "as trained    would be" in all_text(app.panels.inspector)
+            assert "clip(w, 0.75, 1.25)" in all_text(app.panels.inspector)
+        assert "compare" in app.tuning.knobs.query_one("Vertical").border_subtitle
+        detail = str(app.tuning.knobs.query_one("Static").render())
         assert "1 would get a reversed gradient" in detail
         assert "+ S = −min(w·A, clip(w, 0.75, 1.25)·A)" in detail
         await pilot.press("b")
-        assert "as trained" in str(app.tokens.border_title)
-        assert size[0] == 80 or "clip(w, 0.8, 1.2)" in all_text(app.inspector)
+        assert "as trained" in str(app.panels.tokens.border_title)
+        assert size[0] == 80 or "clip(w, 0.8, 1.2)" in all_text(app.panels.inspector)
         await pilot.press("escape")
         await settled(pilot)
-        assert str(app.tokens.border_title) == before
-        assert "would be" not in all_text(app.inspector)
-        assert not app.main.has_class("-knobs")
+        assert str(app.panels.tokens.border_title) == before
+        assert "would be" not in all_text(app.panels.inspector)
+        assert not app.panels.main.has_class("-knobs")
 
 
 async def test_the_cursor_moves_among_the_tokens_while_the_knobs_are_open():
@@ -217,8 +223,8 @@ async def test_the_cursor_moves_among_the_tokens_while_the_knobs_are_open():
         source.update(1)
         await settled(pilot)
         await pilot.press("k", "shift+right", "shift+right")
-        assert app.tokens.cursor == (0, 2)
-        assert "token 3 of" in all_text(app.inspector)
+        assert app.panels.tokens.cursor == (0, 2)
+        assert "token 3 of" in all_text(app.panels.inspector)
         await pilot.press("escape", "u")
         assert isinstance(source.commands[-1], Advance)
 
@@ -229,8 +235,8 @@ async def test_a_recording_says_that_it_takes_an_engine(tmp_path):
         await settled(pilot)
         await pilot.press("k", "right")
         await settled(pilot)
-        assert NEEDS_ENGINE in str(app.knobs.query_one("Static").render())
-        assert "compare" not in app.knobs.query_one("Vertical").border_subtitle
+        assert NEEDS_ENGINE in str(app.tuning.knobs.query_one("Static").render())
+        assert "compare" not in app.tuning.knobs.query_one("Vertical").border_subtitle
 
 
 async def test_there_is_nothing_to_compare_until_there_is_a_preview():
@@ -240,7 +246,7 @@ async def test_there_is_nothing_to_compare_until_there_is_a_preview():
         await settled(pilot)
         await pilot.press("k", "right", "b")
         await settled(pilot)
-        assert "compare" not in app.knobs.query_one("Vertical").border_subtitle
+        assert "compare" not in app.tuning.knobs.query_one("Vertical").border_subtitle
         source.put(imagined(last_question(source).changes))
         await settled(pilot)
-        assert "as it would be" in str(app.tokens.border_title), "b was early"
+        assert "as it would be" in str(app.panels.tokens.border_title), "b was early"

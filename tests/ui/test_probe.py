@@ -130,7 +130,7 @@ async def test_keys_force_and_regenerate_and_leave() -> None:
         assert all_text(screen.query_one(ProbeText)).endswith("seven seven")
         await pilot.press("V", "escape")
         assert asked[-1] == EndProbe(), "nobody waits for it any more"
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 async def test_the_mouse_chooses_places_and_candidates() -> None:
@@ -219,7 +219,7 @@ async def test_letters_that_are_no_key_say_where_they_are_typed_and_never_reach_
         await answer(pilot, source)
         assert "letters" not in str(screen.query_one(Static).visual), "something else was done"
         await pilot.press("escape")
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -257,7 +257,7 @@ async def test_without_an_engine_it_says_what_to_do(live: bool, words: str) -> N
         await pilot.press("N", "V", "D", "enter", "tab", "right")
         assert source.commands == []
         await pilot.press("escape")
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 async def test_a_script_names_prompt_and_what_to_ask_for() -> None:
@@ -265,14 +265,14 @@ async def test_a_script_names_prompt_and_what_to_ask_for() -> None:
     async with app.run_test(size=SIZES[0]) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("probe", {"prompt": "Hi", "columns": {"answer": 4}, "then": "value"})
+        await app.play.perform("probe", {"prompt": "Hi", "columns": {"answer": 4}, "then": "value"})
         await settled(pilot)
         assert source.commands[-2:] == [
             Peek(Prefix("Hi", columns={"answer": 4})),
             Estimate(Prefix("Hi", [], {"answer": 4})),
         ]
         await pilot.press("escape")
-        await app.perform("probe", {"completion": 2, "token": 1})
+        await app.play.perform("probe", {"completion": 2, "token": 1})
         await settled(pilot)
         assert len(source.commands[-1].prefix.answer) == 1
 

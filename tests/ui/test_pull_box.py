@@ -103,20 +103,20 @@ async def test_enter_goes_through_the_regions_and_esc_shows_all_again() -> None:
         seen = []
         await pilot.press("enter")
         await settled(pilot)
-        while app.finder.query is not None:
-            chosen = app.finder.query.box
+        while app.play.finder.query is not None:
+            chosen = app.play.finder.query.box
             assert chosen is not None
             seen.append(chosen.words)
-            assert chosen.words in title(app.tokens), "the filter is named"
-            known = pulls(app.session.shown)
+            assert chosen.words in title(app.panels.tokens), "the filter is named"
+            known = pulls(app.play.session.shown)
             assert known is not None
             assert subtitle(panel).startswith(f"box {int(chosen.holds(known).sum())} of {len(known.ratio)} tokens")
             assert any(str(span.style) == CURSOR for span in panel.render().spans), "the box is on the map"
             places = set()
             for _ in range(int(chosen.holds(known).sum())):
                 await pilot.press("f")
-                start = int(app.session.shown.sampled.offsets[app.tokens.cursor[0]])
-                places.add(start + app.tokens.cursor[1])
+                start = int(app.play.session.shown.sampled.offsets[app.panels.tokens.cursor[0]])
+                places.add(start + app.panels.tokens.cursor[1])
             # Identical answers share a line, so f goes to the first of them.
             assert places <= set(known.tokens[chosen.holds(known)].tolist())
             await pilot.press("enter")
@@ -125,7 +125,7 @@ async def test_enter_goes_through_the_regions_and_esc_shows_all_again() -> None:
         assert "box" not in subtitle(panel)
         await pilot.press("enter", "escape")
         await settled(pilot)
-        assert app.finder.query is None
+        assert app.play.finder.query is None
 
 
 async def test_the_mouse_drags_a_box_and_a_click_chooses_nothing() -> None:
@@ -134,21 +134,21 @@ async def test_the_mouse_drags_a_box_and_a_click_chooses_nothing() -> None:
         source.records(synthetic_update(2, steps=1))
         source.status(2)
         await settled(pilot)
-        panel = next(panel for panel in app.curves.seen if panel.shows_map)
+        panel = next(panel for panel in app.panels.curves.seen if panel.shows_map)
         assert panel.view.title == "Ratio · clip", "with one step it shows the pull map"
         await pilot.click(panel, offset=(10, 4))
-        assert app.finder.query is None
+        assert app.play.finder.query is None
         one, other = (12, 2), (25, 6)
         await pilot.mouse_down(panel, offset=one)
         await pilot.hover(panel, offset=other)
         assert any(str(span.style) == CURSOR for span in panel.render().spans), "it can be seen while it is drawn"
         await pilot.mouse_up(panel, offset=other)
         await settled(pilot)
-        assert app.finder.query is not None
+        assert app.play.finder.query is not None
         inner = panel.content_region.offset - panel.region.offset
         corners = ((x - inner.x, y - inner.y) for x, y in (one, other))
         assert panel.source is not None
-        assert app.finder.query.typed == PullMap().boxed(panel.source, Size(*panel.content_size), *corners)
+        assert app.play.finder.query.typed == PullMap().boxed(panel.source, Size(*panel.content_size), *corners)
         await pilot.press("escape")
         await settled(pilot)
-        assert app.finder.query is None
+        assert app.play.finder.query is None

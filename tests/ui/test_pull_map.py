@@ -140,11 +140,11 @@ async def test_the_key_puts_it_up_and_one_step_shows_it_in_place_of_the_ratios()
     async with app.run_test(size=(160, 45)) as pilot:
         source.records(synthetic_update(1, steps=1))
         await settled(pilot)
-        assert str(app.curves.panels[2].border_title) == "Pull map · after the update"
-        assert "A > 0" in str(app.curves.panels[2].border_subtitle)
+        assert str(app.panels.curves.panels[2].border_title) == "Pull map · after the update"
+        assert "A > 0" in str(app.panels.curves.panels[2].border_subtitle)
         await pilot.press("P")
-        await until(pilot, lambda: any(isinstance(panel.view, PullMap) for panel in app.curves.panels))
-        panel = next(panel for panel in app.curves.panels if isinstance(panel.view, PullMap))
+        await until(pilot, lambda: any(isinstance(panel.view, PullMap) for panel in app.panels.curves.panels))
+        panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, PullMap))
         assert any("\u2801" <= cell <= "\u28ff" for cell in text_of(panel))
 
 

@@ -26,7 +26,7 @@ def run(tmp_path):
 
 
 async def opened(pilot):
-    await until(pilot, lambda: pilot.app.session.status is not None)
+    await until(pilot, lambda: pilot.app.play.session.status is not None)
     await settled(pilot)
 
 
@@ -34,24 +34,24 @@ async def test_it_opens_at_the_end_with_all_curves(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
-        assert app.session.shown.number == 4
-        assert app.session.run.history.series("reward")[0] == [1, 2, 3, 4]
-        assert "end of the recording" in str(app.header.render())
-        assert "Word problems" in str(app.header.render())
+        assert app.play.session.shown.number == 4
+        assert app.play.session.run.history.series("reward")[0] == [1, 2, 3, 4]
+        assert "end of the recording" in str(app.panels.header.render())
+        assert "Word problems" in str(app.panels.header.render())
 
 
 async def test_the_update_shown_is_numbered_and_lit_in_the_curves(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
-        panel = app.curves.panels[0]
+        panel = app.panels.curves.panels[0]
         for key, number, lit in (("", 4, False), ("z", 3, True), ("z", 2, True), ("u", 3, True), ("u", 4, False)):
             if key:
                 await pilot.press(key)
             await settled(pilot)
-            header = str(app.header.render())
+            header = str(app.panels.header.render())
             assert f"update {number} of 4" in header
-            tokens = dict(zip(*app.session.run.history.series("num_tokens"), strict=True))[number]
+            tokens = dict(zip(*app.play.session.run.history.series("num_tokens"), strict=True))[number]
             assert f"{tokens:,.0f} tokens" in header
             spans = [span for span in panel.render().spans if span.style == CURSOR]
             assert bool(spans) == lit
@@ -65,12 +65,12 @@ async def test_keys_step_through_what_was_recorded(run):
         await opened(pilot)
         await pilot.press("z", "z")
         await settled(pilot)
-        assert (app.session.shown.number, app.session.shown.phase) == (2, "after")
+        assert (app.play.session.shown.number, app.play.session.shown.phase) == (2, "after")
         seen = []
         for key in ("full_stop", "full_stop", "n", "n", "n", "s", "s", "u"):
             await pilot.press(key)
             await settled(pilot)
-            shown = app.session.shown
+            shown = app.play.session.shown
             seen.append((shown.number, shown.phase, shown.sampled.position if not shown.sampled.done else "done"))
         assert seen == [
             (3, "sample", 1),
@@ -82,10 +82,10 @@ async def test_keys_step_through_what_was_recorded(run):
             (3, "update", "done"),
             (3, "after", "done"),
         ]
-        assert "replay" in str(app.header.render())
+        assert "replay" in str(app.panels.header.render())
         await pilot.press("u", "u")
         await settled(pilot)
-        assert app.session.shown.number == 4, "there is nothing after the end"
+        assert app.play.session.shown.number == 4, "there is nothing after the end"
 
 
 async def test_undo_reaches_the_start(run):
@@ -95,10 +95,10 @@ async def test_undo_reaches_the_start(run):
         for _ in range(6):
             await pilot.press("z")
             await settled(pilot)
-        assert all_text(app.tokens) == ""
+        assert all_text(app.panels.tokens) == ""
         await pilot.press("u")
         await settled(pilot)
-        assert app.session.shown.number == 1
+        assert app.play.session.shown.number == 1
 
 
 async def test_running_plays_on_and_space_stops_it(run, monkeypatch):
@@ -107,19 +107,19 @@ async def test_running_plays_on_and_space_stops_it(run, monkeypatch):
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
         await pilot.press("space")
-        await until(pilot, lambda: app.session.status.finished and not app.session.status.running)
-        assert app.session.shown.number == 4
-        assert not app.session.status.running
+        await until(pilot, lambda: app.play.session.status.finished and not app.play.session.status.running)
+        assert app.play.session.shown.number == 4
+        assert not app.play.session.status.running
 
 
 async def test_settings_cannot_be_changed(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
-        await app.perform("set", {"beta": 0.3})
+        await app.play.perform("set", {"beta": 0.3})
         await pilot.press("k", "right", "a")
         await settled(pilot)
-        assert app.session.settings == synthetic_started().settings
+        assert app.play.session.settings == synthetic_started().settings
         assert "recorded run" in app.screen.query_one("Vertical").border_title, "it stays open and says why"
 
 
@@ -136,30 +136,30 @@ async def test_the_settings_are_those_of_the_update_shown(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
-        assert "−A·ℓ" in all_text(app.inspector)
-        assert app.session.settings["surrogate"] == "logp"
+        assert "−A·ℓ" in all_text(app.panels.inspector)
+        assert app.play.session.settings["surrogate"] == "logp"
         await pilot.press("z")
         await settled(pilot)
-        assert "clip(w, 0.3, 1.7)" in all_text(app.inspector)
-        assert app.session.settings["surrogate"] == "ppo"
+        assert "clip(w, 0.3, 1.7)" in all_text(app.panels.inspector)
+        assert app.play.session.settings["surrogate"] == "ppo"
         await pilot.press("z")
         await settled(pilot)
-        assert "clip(w, 0.8, 1.2)" in all_text(app.inspector), "after the update is after its optimizer steps"
+        assert "clip(w, 0.8, 1.2)" in all_text(app.panels.inspector), "after the update is after its optimizer steps"
 
 
 async def test_hints_speak_of_a_recording(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
-        assert "The recording ends here" in str(app.narrator.render())
-        assert "lesson" not in str(app.keys.render())
+        assert "The recording ends here" in str(app.panels.narrator.render())
+        assert "lesson" not in str(app.panels.keys.render())
         await pilot.press("left_square_bracket")
         await settled(pilot)
-        assert "v goes back" in str(app.narrator.render())
+        assert "v goes back" in str(app.panels.narrator.render())
         await pilot.press("v", "Z")
         await settled(pilot)
-        assert "start of the recording" in str(app.narrator.render())
-        assert "play the recording" in text_of(app.tokens)
+        assert "start of the recording" in str(app.panels.narrator.render())
+        assert "play the recording" in text_of(app.panels.tokens)
         for key, hint in (
             ("full_stop", "shows the next token"),
             ("n", "n shows what the answers earned"),
@@ -170,7 +170,7 @@ async def test_hints_speak_of_a_recording(run):
         ):
             await pilot.press(key)
             await settled(pilot)
-            assert hint in str(app.narrator.render()), key
+            assert hint in str(app.panels.narrator.render()), key
         await pilot.press("t")
         assert any("has no lesson" in n.message and "rlplay synthetic" in n.message for n in app._notifications)
 
@@ -206,10 +206,10 @@ async def test_a_damaged_update_is_a_line_and_the_others_stay_within_reach(run):
         ):
             await pilot.press(key)
             await settled(pilot)
-            assert app.session.shown.number == number
-            for panel in (app.narrator.render(), text_of(app.tokens)):
+            assert app.play.session.shown.number == number
+            for panel in (app.panels.narrator.render(), text_of(app.panels.tokens)):
                 assert ("update 3 is damaged" in " ".join(str(panel).split())) == damaged
-        assert app.session.failed is None
+        assert app.play.session.failed is None
 
 
 async def test_an_unreadable_update_is_reported_while_a_key_moves(run):
@@ -221,17 +221,17 @@ async def test_an_unreadable_update_is_reported_while_a_key_moves(run):
         for key in ("z", "left_square_bracket"):
             await pilot.press(key)
             await settled(pilot)
-        assert "Cannot read the run" in app.banner.border_title
-        assert "no such table" in str(app.banner.render())
+        assert "Cannot read the run" in app.panels.banner.border_title
+        assert "no such table" in str(app.panels.banner.render())
         assert any("no such table" in n.message for n in app._notifications)
         with sqlite3.connect(run) as db:
             db.execute("ALTER TABLE gone RENAME TO records")
         await pilot.press("r")
         await settled(pilot)
-        assert not app.banner.has_class("-visible")
+        assert not app.panels.banner.has_class("-visible")
         await pilot.press("z")
         await settled(pilot)
-        assert app.session.shown.number == 3
+        assert app.play.session.shown.number == 3
 
 
 async def test_going_back_lands_on_an_update_that_was_kept(run):
@@ -242,8 +242,8 @@ async def test_going_back_lands_on_an_update_that_was_kept(run):
         await opened(pilot)
         await pilot.press("z")
         await settled(pilot)
-        assert app.session.shown.number == 2
-        assert app.session.shown.sampled is not None
+        assert app.play.session.shown.number == 2
+        assert app.play.session.shown.sampled is not None
 
 
 async def test_a_damaged_record_is_reported_without_waiting(run):
@@ -254,10 +254,10 @@ async def test_a_damaged_record_is_reported_without_waiting(run):
         db.execute("UPDATE records SET data = x'00' WHERE kind = 'changed'")
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.session.failed is not None)
+        await until(pilot, lambda: app.play.session.failed is not None)
         await settled(pilot)
-        assert "update 2 is damaged" in str(app.banner.render())
-        assert app.banner.has_class("-visible")
+        assert "update 2 is damaged" in str(app.panels.banner.render())
+        assert app.panels.banner.has_class("-visible")
 
 
 async def test_a_growing_run_that_becomes_unreadable_is_reported(run, monkeypatch):
@@ -268,9 +268,9 @@ async def test_a_growing_run_that_becomes_unreadable_is_reported(run, monkeypatc
         await opened(pilot)
         with sqlite3.connect(run) as db:
             db.execute("INSERT INTO records (number, kind, data) VALUES (5, 'sampled', x'00')")
-        await until(pilot, lambda: app.session.failed is not None)
+        await until(pilot, lambda: app.play.session.failed is not None)
         await settled(pilot)
-        assert "update 5 is damaged" in str(app.banner.render())
+        assert "update 5 is damaged" in str(app.panels.banner.render())
 
 
 def test_opening_decodes_no_record_of_the_updates(run, monkeypatch):
@@ -294,9 +294,9 @@ async def test_a_growing_run_is_followed(tmp_path, monkeypatch):
         for record in synthetic_update(2):
             writer.append(record)
         writer.close()
-        await until(pilot, lambda: app.session.shown.number == 2)
-        assert app.session.shown.number == 2
-        assert app.session.run.history.series("reward")[0] == [1, 2]
+        await until(pilot, lambda: app.play.session.shown.number == 2)
+        assert app.play.session.shown.number == 2
+        assert app.play.session.run.history.series("reward")[0] == [1, 2]
 
 
 async def test_a_growing_run_that_goes_back_forgets_the_health_of_what_it_undid(tmp_path, monkeypatch):
@@ -305,8 +305,8 @@ async def test_a_growing_run_that_goes_back_forgets_the_health_of_what_it_undid(
     app = RlplayApp(ReplaySource(path))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
-        health = app.session.health
-        await until(pilot, lambda: app.session.digesting.left(2) == 0 and health.knows(2))
+        health = app.play.session.health
+        await until(pilot, lambda: app.play.session.digesting.left(2) == 0 and health.knows(2))
         writer = RunWriter.reopen(path)
         writer.append(Rewound(update=1, abandoned=2))
         writer.close()

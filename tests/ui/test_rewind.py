@@ -54,8 +54,8 @@ async def test_a_rewind_shows_the_update_gone_back_to():
         source.records([Rewound(update=1, abandoned=2)])
         source.status(1)
         await settled(pilot)
-        assert app.session.shown.number == 1
-        assert app.session.run.history.series("reward")[0] == [1]
+        assert app.play.session.shown.number == 1
+        assert app.play.session.run.history.series("reward")[0] == [1]
 
 
 async def test_after_going_back_it_says_so_until_it_goes_on():
@@ -66,20 +66,20 @@ async def test_after_going_back_it_says_so_until_it_goes_on():
         source.records([Rewound(update=2, abandoned=3)])
         source.status(2)
         await settled(pilot)
-        assert "Back at the end of update 2. Update 3 undone" in shown(app.narrator)
+        assert "Back at the end of update 2. Update 3 undone" in shown(app.panels.narrator)
         source.records([Rewound(update=0, abandoned=2)])
         source.status(0)
         await settled(pilot)
-        assert "Updates 1–3 undone (grey in the curves)." in shown(app.narrator)
-        assert "u plays update 1 again" in shown(app.narrator)
+        assert "Updates 1–3 undone (grey in the curves)." in shown(app.panels.narrator)
+        assert "u plays update 1 again" in shown(app.panels.narrator)
         source.update(1)
         await settled(pilot)
-        assert "Update 1: reward" in shown(app.narrator)
+        assert "Update 1: reward" in shown(app.panels.narrator)
         source.records([*synthetic_update(2)[:2], Rewound(update=1, abandoned=1, asked=True)])
         source.status(1)
         await settled(pilot)
-        assert "Back at the end of update 1." in shown(app.narrator)
-        assert "undone" not in shown(app.narrator), "an update that had not ended was only given up"
+        assert "Back at the end of update 1." in shown(app.panels.narrator)
+        assert "undone" not in shown(app.panels.narrator), "an update that had not ended was only given up"
 
 
 def changed(update, value, previous, phase="sample", name="temperature", **also):
@@ -109,7 +109,7 @@ async def test_going_back_says_which_settings_went_back_too(changes, text):
         source.records([Rewound(update=0, abandoned=3)])
         source.status(0)
         await settled(pilot)
-        words = shown(app.narrator)
+        words = shown(app.panels.narrator)
         assert "Updates 1–3 undone" in words
         assert (f"Settings also changed back: {text}." in words) == bool(text), words
         toasts = [note.message for note in app._notifications]
@@ -117,7 +117,7 @@ async def test_going_back_says_which_settings_went_back_too(changes, text):
         assert toasts == expected, "in a lesson the narrator is the teacher's"
         source.update(1)
         await settled(pilot)
-        assert "went back" not in shown(app.narrator)
+        assert "went back" not in shown(app.panels.narrator)
 
 
 async def test_giving_up_an_update_says_so_where_that_took_a_setting_back():
@@ -128,4 +128,6 @@ async def test_giving_up_an_update_says_so_where_that_took_a_setting_back():
         source.records([Rewound(update=1, abandoned=1)])
         source.status(1)
         await settled(pilot)
-        assert "Back at the end of update 1. Settings also changed back: Clip ε 0.1 → 0.2." in shown(app.narrator)
+        assert "Back at the end of update 1. Settings also changed back: Clip ε 0.1 → 0.2." in shown(
+            app.panels.narrator
+        )

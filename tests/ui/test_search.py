@@ -129,13 +129,13 @@ async def test_the_screen_follows_the_search():
         source.status(phase="update", **TRPO)
         source.records([*whole[:3], *synthetic_search(1)[:2]])
         await settled(pilot)
-        panel = app.curves.panels[2]
+        panel = app.panels.curves.panels[2]
         assert "CG ▇▇ 2 of 4" in panel.render().plain
-        assert "CG 2/4" in app.phases.render().plain
-        assert app.lens.name == "advantages"
+        assert "CG 2/4" in app.panels.phases.render().plain
+        assert app.play.lens.name == "advantages"
         source.records([*synthetic_search(1)[2:], *whole[3:]])
         source.status(1, **TRPO)
         await settled(pilot)
         assert "✓ taken" in panel.render().plain
         assert panel._border_title.plain == "Trust region · KL 0.0064 of 0.01"
-        assert app.lens.name == "prob_delta"
+        assert app.play.lens.name == "prob_delta"

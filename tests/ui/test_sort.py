@@ -74,25 +74,25 @@ async def test_the_key_asks_by_what_and_the_frame_says_it():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
-        app.tokens.focus()
+        app.panels.tokens.focus()
         await pilot.press("o", "enter")
         await settled(pilot)
-        assert app.sort == Sort("reward")
-        assert "by reward ↓" in app.rollouts.border_subtitle
-        assert app.tokens._order == app.rollouts._order
-        assert app.tokens.cursor == (app.tokens._order[0], 0), "the best answer"
+        assert app.play.sort == Sort("reward")
+        assert "by reward ↓" in app.panels.rollouts.border_subtitle
+        assert app.panels.tokens._order == app.panels.rollouts._order
+        assert app.panels.tokens.cursor == (app.panels.tokens._order[0], 0), "the best answer"
         await pilot.press("o")
         assert isinstance(app.screen, SortScreen)
         assert app.screen.query_one(OptionList).highlighted == 2, "the one after the present one"
         await pilot.press("up", "enter")
         await settled(pilot)
-        assert app.sort == Sort("reward", falling=False)
-        assert "by reward ↑" in app.rollouts.border_subtitle
+        assert app.play.sort == Sort("reward", falling=False)
+        assert "by reward ↑" in app.panels.rollouts.border_subtitle
         await pilot.press("o", "escape")
-        assert app.sort == Sort("reward", falling=False)
+        assert app.play.sort == Sort("reward", falling=False)
         await pilot.press("o", "home", "enter")
         await settled(pilot)
-        assert app.sort == Sort()
+        assert app.play.sort == Sort()
 
 
 async def test_pointing_and_finding_keep_to_the_order():
@@ -100,18 +100,18 @@ async def test_pointing_and_finding_keep_to_the_order():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("sort", "-length")
+        await app.play.perform("sort", "-length")
         await settled(pilot)
-        app.rollouts.focus()
+        app.panels.rollouts.focus()
         await pilot.press("down")
-        assert app.tokens.cursor[0] == app.rollouts._order[1]
-        await app.perform("find", "reward<0.5")
+        assert app.panels.tokens.cursor[0] == app.panels.rollouts._order[1]
+        await app.play.perform("find", "reward<0.5")
         await settled(pilot)
-        kept = [row for row in order(app.session.shown, app.sort) if row in app.rollouts._order]
-        assert app.rollouts._order == kept
-        app.point(kept[0], 0)
+        kept = [row for row in order(app.play.session.shown, app.play.sort) if row in app.panels.rollouts._order]
+        assert app.panels.rollouts._order == kept
+        app.play.point(kept[0], 0)
         await pilot.press("f")
-        assert app.tokens.cursor[0] == kept[1]
+        assert app.panels.tokens.cursor[0] == kept[1]
 
 
 async def test_a_column_that_is_not_there_is_named():
@@ -119,11 +119,11 @@ async def test_a_column_that_is_not_there_is_named():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
-        await app.perform("sort", "colour")
+        await app.play.perform("sort", "colour")
         await settled(pilot)
-        assert app.sort == Sort()
+        assert app.play.sort == Sort()
         assert "known: reward, advantage" in [note.message for note in app._notifications][-1]
-        await app.perform("sort", "topic")
+        await app.play.perform("sort", "topic")
         source.records([msgspec.structs.replace(synthetic_update(2)[0], columns=[{}] * 4)])
         await settled(pilot)
-        assert "no topic here" in app.rollouts.border_subtitle
+        assert "no topic here" in app.panels.rollouts.border_subtitle

@@ -61,15 +61,17 @@ async def test_the_header_names_what_made_the_update_that_is_looked_at():
         source.records([staged(1, "sft"), *labelled(1, ["chosen"], {"loss": 0.1}), staged(2, "dpo")])
         source.status(1, **settings("dpo"))
         await settled(pilot)
-        assert f"{NAMES['sft']}, next DPO" in shown(app.header), "its tokens are on the screen, and the next are DPO's"
+        assert f"{NAMES['sft']}, next DPO" in shown(app.panels.header), (
+            "its tokens are on the screen, and the next are DPO's"
+        )
         source.records(list(labelled(2))[:1])
         source.status(1, phase="score", **settings("dpo"))
         await settled(pilot)
-        assert "   DPO ·" in shown(app.header)
-        app.session.look_at(1)
+        assert "   DPO ·" in shown(app.panels.header)
+        app.play.session.look_at(1)
         await settled(pilot)
-        assert f"   {NAMES['sft']} ·" in shown(app.header)
-        assert "DPO" not in shown(app.header)
+        assert f"   {NAMES['sft']} ·" in shown(app.panels.header)
+        assert "DPO" not in shown(app.panels.header)
 
 
 async def test_before_anything_is_sampled_the_header_names_what_will_be_played():
@@ -78,7 +80,7 @@ async def test_before_anything_is_sampled_the_header_names_what_will_be_played()
         source.records([Changed(update=1, phase="sample", name="algorithm", value="dpo", previous="grpo")])
         source.status(**settings("dpo"))
         await settled(pilot)
-        assert "   DPO ·" in shown(app.header)
+        assert "   DPO ·" in shown(app.panels.header)
 
 
 @pytest.mark.parametrize(
@@ -97,21 +99,21 @@ async def test_labels_are_no_rewards(algorithm, roles, words, below):
         source.records(labelled(1, roles))
         source.status(1, **settings(algorithm))
         await settled(pilot)
-        listed = all_text(app.rollouts)
+        listed = all_text(app.panels.rollouts)
         labels = [line[2:].split("  ")[0].split("−")[0].split("+")[0].strip() for line in listed.split("\n")]
         assert set(labels) >= set(words)
         assert not {"chosen", "rejected", "imitated", "left out", "1.00", "0.00"} & (set(labels) - set(words))
         assert "±" not in listed, "a label has no mean and no spread"
-        assert str(app.rollouts.border_subtitle).strip() == below
-        inspected = all_text(app.inspector)
+        assert str(app.panels.rollouts.border_subtitle).strip() == below
+        inspected = all_text(app.panels.inspector)
         assert f"label: {words[0]}" in inspected
         assert "reward 1.00" not in inspected
         assert "Advantage" not in inspected
         assert "Pull" in inspected
-        app.lens_choice = "advantages"
-        app.session.changed.add("look")
+        app.play.lens_choice = "advantages"
+        app.play.session.changed.add("look")
         await settled(pilot)
-        assert "colour: pull" in str(app.tokens.border_title)
+        assert "colour: pull" in str(app.panels.tokens.border_title)
 
 
 async def test_a_reward_models_scores_stand_beside_the_labels_on_a_scale_that_fits():
@@ -120,16 +122,16 @@ async def test_a_reward_models_scores_stand_beside_the_labels_on_a_scale_that_fi
         records = list(labelled(1))
         source.records(records)
         source.status(1, **settings("reward-model"))
-        app.lens_choice = "values"
+        app.play.lens_choice = "values"
         await settled(pilot)
         last = records[0].offsets[1] - 1
         score = next(record.values for record in records if isinstance(record, Credited))[last]
-        assert f"{score:+.2f}".replace("-", "−") in all_text(app.rollouts)
-        scale = app.tokens._border_subtitle.plain.strip()
+        assert f"{score:+.2f}".replace("-", "−") in all_text(app.panels.rollouts)
+        scale = app.panels.tokens._border_subtitle.plain.strip()
         assert scale.startswith("−2 ")
         assert " +2 ·" in scale
-        assert "colour: score" in str(app.tokens.border_title)
-        assert len(set(levels(app.tokens._lens, app.tokens._values).tolist())) > 5, (
+        assert "colour: score" in str(app.panels.tokens.border_title)
+        assert len(set(levels(app.panels.tokens._lens, app.panels.tokens._values).tolist())) > 5, (
             "most of them would have one shade from 0 to 1"
         )
 
@@ -160,14 +162,14 @@ async def test_the_same_answer_twice_is_named_as_such():
         )  # fmt: skip
         source.status(0, phase="credit", **settings("dpo"))
         await settled(pilot)
-        assert all_text(app.rollouts).count("= answer 1") == 1
-        assert all_text(app.tokens).count("same text as answer 1") == 1
-        row = app.tokens._layout.rows_of(3).stop - 1
-        assert "same text" in all_text(app.tokens).split("\n")[row]
+        assert all_text(app.panels.rollouts).count("= answer 1") == 1
+        assert all_text(app.panels.tokens).count("same text as answer 1") == 1
+        row = app.panels.tokens._layout.rows_of(3).stop - 1
+        assert "same text" in all_text(app.panels.tokens).split("\n")[row]
         await pilot.resize_terminal(120, 35)
         await settled(pilot)
-        assert all(len(line.rstrip()) <= app.rollouts.scrollable_content_region.width
-                   for line in all_text(app.rollouts).split("\n"))  # fmt: skip
+        assert all(len(line.rstrip()) <= app.panels.rollouts.scrollable_content_region.width
+                   for line in all_text(app.panels.rollouts).split("\n"))  # fmt: skip
 
 
 # Curves
@@ -249,17 +251,17 @@ async def test_the_panels_change_with_the_stage_before_its_first_step():
         source.records([staged(1, "sft"), *labelled(1, ["chosen"], {"loss": 0.1}), staged(2, "dpo")])
         source.status(1, **settings("dpo"))
         await settled(pilot)
-        assert "Token accuracy" in str(app.curves.panels[1].border_title), "that is what is on the screen"
+        assert "Token accuracy" in str(app.panels.curves.panels[1].border_title), "that is what is on the screen"
         later = list(labelled(2, metrics={"loss": 0.7}))
         source.records(later[:1])
         source.status(1, phase="score", **settings("dpo"))
         await settled(pilot)
-        assert app.curves.panels[1].view == PAIRS[1]
-        assert shown(app.curves.panels[1]) == NEXT_UPDATE.replace("`", "")
+        assert app.panels.curves.panels[1].view == PAIRS[1]
+        assert shown(app.panels.curves.panels[1]) == NEXT_UPDATE.replace("`", "")
         source.records(later[1:])
         source.status(2, **settings("dpo"))
         await settled(pilot)
-        assert shown(app.curves.panels[1]) == NOT_COMPUTED
+        assert shown(app.panels.curves.panels[1]) == NOT_COMPUTED
 
 
 async def test_the_panels_change_with_the_stage_that_a_playhead_goes_back_to():
@@ -269,12 +271,12 @@ async def test_the_panels_change_with_the_stage_that_a_playhead_goes_back_to():
         source.records([staged(1, "sft"), *first, staged(2, "dpo"), *labelled(2, metrics={"loss": 0.7})])
         source.status(2, **settings("dpo"))
         await settled(pilot)
-        assert app.curves.panels[1].view == PAIRS[1]
+        assert app.panels.curves.panels[1].view == PAIRS[1]
         begun = Update(1)
         begun.add(first[0])
         source.put(Moved(begun))  # no number is new, and no step is there to draw
         await settled(pilot)
-        assert app.curves.panels[1].view == IMITATION[1]
+        assert app.panels.curves.panels[1].view == IMITATION[1]
 
 
 def test_a_run_compares_with_the_beginning_of_its_stage_only():

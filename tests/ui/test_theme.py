@@ -69,18 +69,18 @@ async def test_every_lens_has_a_cue_without_colour(colourless, size):
         source.update(1)
         await settled(pilot)
         for lens in AVAILABLE:
-            await app.perform("lens", lens)
+            await app.play.perform("lens", lens)
             await settled(pilot)
-            assert app.lens is LENSES[lens]
+            assert app.play.lens is LENSES[lens]
             assert not COLOURED.search(written(app)), lens
             reached = levels(LENSES[lens], LENSES[lens].values(UPDATE))
-            looks = [app.tokens.palette.shade(int(level), LENSES[lens].two_sided) for level in reached]
+            looks = [app.panels.tokens.palette.shade(int(level), LENSES[lens].two_sided) for level in reached]
             for low, high in [(2, STEPS)] + [(-STEPS, -2)] * (LENSES[lens].two_sided):
                 marked = [look for look, level in zip(looks, reached, strict=True) if low <= level <= high]
                 assert all(look.underline if low > 0 else look.strike for look in marked), lens
             if np.abs(reached).max() >= 2:
-                y, x = app.tokens.content_region.offset.y, app.tokens.content_region.offset.x
-                row = app.tokens.content_region
+                y, x = app.panels.tokens.content_region.offset.y, app.panels.tokens.content_region.offset.x
+                row = app.panels.tokens.content_region
                 cells = [cell for line in capture(app)[y : y + row.height] for cell in line[x : x + row.width]]
                 assert any(cell.style.underline or cell.style.strike for cell in cells), lens
 
@@ -284,8 +284,12 @@ async def test_a_change_of_theme_reaches_the_scale_and_the_details_of_a_token():
         await settled(pilot)
 
         def inks():
-            details = {str(piece.style) for row in range(app.inspector.count()) for piece in app.inspector.line(row)}
-            return str(app.tokens.border_subtitle), details
+            details = {
+                str(piece.style)
+                for row in range(app.panels.inspector.count())
+                for piece in app.panels.inspector.line(row)
+            }
+            return str(app.panels.tokens.border_subtitle), details
 
         app.theme = "rlplay-light"
         await settled(pilot)
@@ -296,8 +300,8 @@ async def test_a_change_of_theme_reaches_the_scale_and_the_details_of_a_token():
 
 async def chosen_again(pilot):
     """Draw everything anew."""
-    pilot.app.session.changed |= {"update", "status", "history", "look"}
-    pilot.app.paint()
+    pilot.app.play.session.changed |= {"update", "status", "history", "look"}
+    pilot.app.refresher.everything()
     await settled(pilot)
 
 
@@ -364,5 +368,5 @@ async def test_the_legend_of_the_tokens_says_what_their_shades_hide():
         )
         source.status(0, phase="credit")
         await settled(pilot)
-        assert app.tokens._border_subtitle.plain.split()[0] == "≤−2"
-        assert app.tokens._border_subtitle.plain.split()[1] == "≥+2"
+        assert app.panels.tokens._border_subtitle.plain.split()[0] == "≤−2"
+        assert app.panels.tokens._border_subtitle.plain.split()[1] == "≥+2"

@@ -47,7 +47,7 @@ async def test_every_update_is_listed_with_its_numbers_and_changed_settings(tmp_
         source.records([Changed(update=4, phase="sample", name="epsilon", value=0.1, previous=0.2)])
         updates = await opened(pilot)
         lines = all_text(updates).split("\n")
-        rewards = dict(zip(*app.session.run.history.series("reward"), strict=True))
+        rewards = dict(zip(*app.play.session.run.history.series("reward"), strict=True))
         assert [line.split()[:1] for line in lines[:4]] == [["start"], ["1"], ["2"], ["3"]]
         assert f"{rewards[2]:.3f}" in lines[2]
         assert "●" in lines[3], "its snapshot is there"
@@ -76,20 +76,24 @@ async def test_an_update_is_looked_at_and_stands_still_while_the_engine_goes_on(
         await opened(pilot)
         await pilot.press("up", "up", "up", "enter")
         await settled(pilot)
-        assert app.session.looking == 2
-        assert "looking at update 2  v back to live" in str(app.header.render())
-        app.point(1, 3)
-        before, scroll = all_text(app.tokens), app.tokens.scroll_y
+        assert app.play.session.looking == 2
+        assert "looking at update 2  v back to live" in str(app.panels.header.render())
+        app.play.point(1, 3)
+        before, scroll = all_text(app.panels.tokens), app.panels.tokens.scroll_y
         for number in range(5, 20):  # more than are held in memory
             source.update(number)
         await settled(pilot)
-        assert app.session.run.newest.number == 19
-        assert (all_text(app.tokens), app.tokens.scroll_y, app.tokens.cursor) == (before, scroll, (1, 3))
-        assert "reward" in app.inspector.clipping()[1]
+        assert app.play.session.run.newest.number == 19
+        assert (all_text(app.panels.tokens), app.panels.tokens.scroll_y, app.panels.tokens.cursor) == (
+            before,
+            scroll,
+            (1, 3),
+        )
+        assert "reward" in app.panels.inspector.clipping()[1]
         await pilot.press("escape")
         await settled(pilot)
-        assert app.session.looking is None
-        assert app.session.shown.number == 19
+        assert app.play.session.looking is None
+        assert app.play.session.shown.number == 19
 
 
 async def test_the_cursor_stays_on_its_update_while_more_come(tmp_path):
@@ -123,7 +127,7 @@ async def test_going_back_asks_once(tmp_path):
         await pilot.press("z")
         await settled(pilot)
         assert source.commands == [Rewind(2)]
-        assert app.screen is app.main
+        assert app.screen is app.panels.main
 
 
 async def test_what_was_given_up_is_named_where_the_run_went_back(tmp_path):
@@ -149,7 +153,7 @@ async def test_an_update_without_its_answers_is_listed_and_marked(tmp_path):
         assert "not its answers" in detail_text(app)
         await pilot.press("enter")
         assert isinstance(app.screen, TimelineScreen)
-        assert app.session.looking is None
+        assert app.play.session.looking is None
 
 
 async def test_of_a_recording_too(tmp_path):
@@ -159,7 +163,7 @@ async def test_of_a_recording_too(tmp_path):
         await opened(pilot)
         await pilot.press("home", "down", "z")
         await settled(pilot)
-        assert app.session.shown.number == 1, "nothing is lost, so nothing is asked"
+        assert app.play.session.shown.number == 1, "nothing is lost, so nothing is asked"
 
 
 async def test_a_snapshot_that_is_gone_is_not_promised(tmp_path):
@@ -212,7 +216,7 @@ async def test_the_columns_are_the_numbers_of_the_curves_as_many_as_fit(tmp_path
         titles = [title.strip() for title in head if title.strip()]
         assert titles[:4] == ["update", "reward", "gold score", "entropy"], "as the scenario wants; never evaluated"
         assert titles[4:6] == ["KL to ref", "clipped"], "then what GRPO begins with"
-        finished = app.session.run.newest.finished.metrics
+        finished = app.play.session.run.newest.finished.metrics
         shown = all_text(updates).split("\n")[1].split()
         assert f"{finished['gold/true/mean']:.3f}" in shown
         assert f"{finished['kl']:.4f}" in shown

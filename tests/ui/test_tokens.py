@@ -35,15 +35,15 @@ async def test_arrows_move_one_cursor_through_all_panels():
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, source)
         await pilot.press("right", "right", "down")
-        assert app.tokens.cursor[0] == 1
-        assert app.rollouts.cursor == app.tokens.cursor
-        assert f"token {app.tokens.cursor[1] + 1} of" in all_text(app.inspector)
-        app.rollouts.focus()
+        assert app.panels.tokens.cursor[0] == 1
+        assert app.panels.rollouts.cursor == app.panels.tokens.cursor
+        assert f"token {app.panels.tokens.cursor[1] + 1} of" in all_text(app.panels.inspector)
+        app.panels.rollouts.focus()
         await pilot.press("down", "down")
-        assert app.tokens.cursor[0] == 3
+        assert app.panels.tokens.cursor[0] == 3
         await pilot.press("end")
-        assert app.tokens.cursor[0] == app.session.shown.completions - 1
-        last = text_of(app.tokens).rstrip().split("\n")[-1]
+        assert app.panels.tokens.cursor[0] == app.play.session.shown.completions - 1
+        last = text_of(app.panels.tokens).rstrip().split("\n")[-1]
         assert last.startswith("▸"), "scrolled into sight"
 
 
@@ -52,25 +52,29 @@ async def test_the_cursor_runs_on_into_the_next_answer():
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, source)
         await pilot.press("end", "right")
-        assert app.tokens.cursor == (1, 0)
+        assert app.panels.tokens.cursor == (1, 0)
         await pilot.press("left")
-        assert app.tokens.cursor[0] == 0
+        assert app.panels.tokens.cursor[0] == 0
         await pilot.press("home", "left")
-        assert app.tokens.cursor == (0, 0), "nothing before the first"
+        assert app.panels.tokens.cursor == (0, 0), "nothing before the first"
 
 
 async def test_a_click_puts_the_cursor_on_a_token():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, source)
-        line = text_of(app.tokens).split("\n").index(next(x for x in text_of(app.tokens).split("\n") if "answer" in x))
+        line = (
+            text_of(app.panels.tokens)
+            .split("\n")
+            .index(next(x for x in text_of(app.panels.tokens).split("\n") if "answer" in x))
+        )
         await pilot.click("#tokens", offset=(12, line + 1))
-        completion, token = app.tokens.cursor
-        sampled = app.session.shown.sampled
+        completion, token = app.panels.tokens.cursor
+        sampled = app.play.session.shown.sampled
         place = int(sampled.offsets[completion]) + token
         x = 2 + sum(map(len, sampled.texts[int(sampled.offsets[completion]) : place]))
         assert x <= 12
-        assert completion == app.rollouts.cursor[0]
+        assert completion == app.panels.rollouts.cursor[0]
 
 
 async def test_the_colour_key_passes_over_what_is_not_there_yet():
@@ -78,30 +82,30 @@ async def test_the_colour_key_passes_over_what_is_not_there_yet():
     async with app.run_test(size=WIDE) as pilot:
         source.records(synthetic_update(1)[:1])
         await settled(pilot)
-        assert app.lens.name == "probability"
+        assert app.play.lens.name == "probability"
         for verb, lens in (("lens", "entropy"), ("lens", "probability"), ("lens_back", "entropy")):
-            await app.perform(verb)
-            assert app.lens.name == lens
+            await app.play.perform(verb)
+            assert app.play.lens.name == lens
 
 
 async def test_the_colour_key_steps_through_the_statistics_and_auto_comes_back():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, source)
-        assert app.lens.name == "prob_delta"
-        assert "(auto)" in app.tokens.border_title
+        assert app.play.lens.name == "prob_delta"
+        assert "(auto)" in app.panels.tokens.border_title
         seen = []
         for _ in CYCLE:
             await pilot.press("c")
-            seen.append(app.lens.name)
+            seen.append(app.play.lens.name)
         assert seen == list(CYCLE), "after what was chosen by itself, from the beginning"
-        await app.perform("lens_back")
-        assert app.lens.name == seen[-2]
-        assert "(auto)" not in app.tokens.border_title
-        await app.perform("lens", "auto")
-        assert "(auto)" in app.tokens.border_title
-        await app.perform("lens", "nonsense")
-        assert app.lens.name == "prob_delta"
+        await app.play.perform("lens_back")
+        assert app.play.lens.name == seen[-2]
+        assert "(auto)" not in app.panels.tokens.border_title
+        await app.play.perform("lens", "auto")
+        assert "(auto)" in app.panels.tokens.border_title
+        await app.play.perform("lens", "nonsense")
+        assert app.play.lens.name == "prob_delta"
 
 
 async def test_a_statistic_that_is_not_there_yet_says_when_it_comes():
@@ -109,21 +113,21 @@ async def test_a_statistic_that_is_not_there_yet_says_when_it_comes():
     async with app.run_test(size=WIDE) as pilot:
         source.records(synthetic_update(1)[:1])
         await settled(pilot)
-        await app.perform("lens", "credit")
-        assert "appears after ④ update · c back to auto" in app.tokens._border_subtitle.plain
+        await app.play.perform("lens", "credit")
+        assert "appears after ④ update · c back to auto" in app.panels.tokens._border_subtitle.plain
         await pilot.press("c")
-        assert "(auto)" in app.tokens.border_title
+        assert "(auto)" in app.panels.tokens.border_title
         await pilot.press("c", "c")
-        assert "(auto)" in app.tokens.border_title, "it is one of the colours there are"
+        assert "(auto)" in app.panels.tokens.border_title, "it is one of the colours there are"
 
 
 async def test_numbers_and_blanks_on_demand():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, source)
-        assert "·is" not in all_text(app.tokens)
+        assert "·is" not in all_text(app.panels.tokens)
         await pilot.press("m")
-        text = all_text(app.tokens)
+        text = all_text(app.panels.tokens)
         assert "·is" in text
         assert "⟨end⟩" in text
         assert "+." in text
@@ -135,15 +139,15 @@ async def test_with_numbers_the_list_of_answers_keeps_beside_the_tokens():
     async with app.run_test(size=(160, 30)) as pilot:
         source.update(1)
         await settled(pilot)
-        app.point(15, 0)
+        app.play.point(15, 0)
         await pilot.press("m")
         await settled(pilot)
-        assert app.rollouts.count() == app.tokens.count()
+        assert app.panels.rollouts.count() == app.panels.tokens.count()
         await pilot.press("x")
         await settled(pilot)
-        row, _ = app.tokens._layout.place(*app.tokens.cursor)
-        assert app.rollouts.scroll_y == app.tokens.scroll_y
-        assert app.tokens.scroll_y <= row < app.tokens.scroll_y + app.tokens.size.height
+        row, _ = app.panels.tokens._layout.place(*app.panels.tokens.cursor)
+        assert app.panels.rollouts.scroll_y == app.panels.tokens.scroll_y
+        assert app.panels.tokens.scroll_y <= row < app.panels.tokens.scroll_y + app.panels.tokens.size.height
 
 
 @pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
@@ -152,34 +156,42 @@ async def test_the_cursor_stays_in_sight_when_panels_change(size):
     async with app.run_test(size=size) as pilot:
         source.update(1)
         await settled(pilot)
-        app.point(9, 2)
+        app.play.point(9, 2)
         for _ in range(3):
             await pilot.press("p")
             await settled(pilot)
-            row, _ = app.tokens._layout.place(*app.tokens.cursor)
-            if app.tokens.region.area:
-                assert app.tokens.scroll_y <= row < app.tokens.scroll_y + app.tokens.scrollable_content_region.height
-            assert "…" not in str(app.tokens.border_title)
+            row, _ = app.panels.tokens._layout.place(*app.panels.tokens.cursor)
+            if app.panels.tokens.region.area:
+                assert (
+                    app.panels.tokens.scroll_y
+                    <= row
+                    < app.panels.tokens.scroll_y + app.panels.tokens.scrollable_content_region.height
+                )
+            assert "…" not in str(app.panels.tokens.border_title)
 
 
 async def test_model_text_is_never_obeyed():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, source)
-        text = all_text(app.tokens)
+        text = all_text(app.panels.tokens)
         assert "[bold]" in text
         assert "␛" in text
         assert "\x1b" not in text
         assert "🚀" in text
-        assert '"[bold]"' in all_text(app.inspector)
+        assert '"[bold]"' in all_text(app.panels.inspector)
 
 
 async def test_groups_without_signal_are_marked():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, source)
-        assert all_text(app.rollouts).count("all equal") == int((app.session.shown.credited.group_std < 1e-6).sum()) > 0
-        assert all_text(app.rollouts).count("tok…") == int(app.session.shown.sampled.truncated.sum())
+        assert (
+            all_text(app.panels.rollouts).count("all equal")
+            == int((app.play.session.shown.credited.group_std < 1e-6).sum())
+            > 0
+        )
+        assert all_text(app.panels.rollouts).count("tok…") == int(app.play.session.shown.sampled.truncated.sum())
 
 
 async def test_one_answer_is_no_group():
@@ -190,9 +202,9 @@ async def test_one_answer_is_no_group():
         silent = msgspec.structs.replace(credited, advantages=np.zeros_like(credited.advantages))
         source.records([sampled, scored, silent])
         await settled(pilot)
-        assert "all equal" not in all_text(app.rollouts)
-        assert "±" not in all_text(app.rollouts)
-        assert all_text(app.rollouts).count("1 answer") == 3
+        assert "all equal" not in all_text(app.panels.rollouts)
+        assert "±" not in all_text(app.panels.rollouts)
+        assert all_text(app.panels.rollouts).count("1 answer") == 3
 
 
 async def test_an_answer_stands_on_the_line_of_its_tokens():
@@ -202,15 +214,15 @@ async def test_an_answer_stands_on_the_line_of_its_tokens():
         source.records(synthetic_update(1, prompts=6, generations=6))
         await settled(pilot)
         begun: set[int] = set()
-        for (_, completion), row in zip(app.rollouts._rows, app.tokens.rows, strict=True):
+        for (_, completion), row in zip(app.panels.rollouts._rows, app.panels.tokens.rows, strict=True):
             if completion >= 0:
                 assert row.completion == completion
                 begun.add(completion)
-        assert sum(app.folding.copies.get(answer, 1) for answer in begun) == 36
-        app.tokens.focus()
+        assert sum(app.play.folding.copies.get(answer, 1) for answer in begun) == 36
+        app.panels.tokens.focus()
         await pilot.press("end", "pagedown", "pagedown")
         await settled(pilot)
-        assert app.tokens.scroll_y == app.rollouts.scroll_y > 0
+        assert app.panels.tokens.scroll_y == app.panels.rollouts.scroll_y > 0
 
 
 async def test_equal_rewards_are_a_signal_where_the_baseline_makes_one():
@@ -222,7 +234,7 @@ async def test_equal_rewards_are_a_signal_where_the_baseline_makes_one():
         given[: sampled.offsets[4]] = 0
         source.records([sampled, scored, msgspec.structs.replace(credited, advantages=given)])
         await settled(pilot)
-        lines = all_text(app.rollouts).split("\n")
+        lines = all_text(app.panels.rollouts).split("\n")
         assert [row for row, line in enumerate(lines) if "all equal" in line] == [0], "the first group alone"
 
 
@@ -260,10 +272,10 @@ async def test_colours_follow_the_theme():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, source)
-        dark = app.tokens.palette.text
+        dark = app.panels.tokens.palette.text
         app.theme = "rlplay-light"
         await settled(pilot)
-        assert app.tokens.palette.text != dark
+        assert app.panels.tokens.palette.text != dark
 
 
 async def test_an_answer_without_tokens_yet_has_a_line():
@@ -273,4 +285,4 @@ async def test_an_answer_without_tokens_yet_has_a_line():
     async with app.run_test(size=WIDE) as pilot:
         source.records([sampled])
         await settled(pilot)
-        assert all_text(app.tokens).count("▎") + all_text(app.tokens).count("▸") == len(sampled.group)
+        assert all_text(app.panels.tokens).count("▎") + all_text(app.panels.tokens).count("▸") == len(sampled.group)

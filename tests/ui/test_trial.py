@@ -33,7 +33,7 @@ async def press(pilot, *keys):
 
 def none_clipped(app):
     """Why none is, as the screen says it."""
-    return keyed(explain_none(app.session.shown, AS_IT_COMES)).plain
+    return keyed(explain_none(app.play.session.shown, AS_IT_COMES)).plain
 
 
 @SIZES
@@ -42,8 +42,8 @@ async def test_which_token_got_most_credit(size):
     async with app.run_test(size=size) as pilot:
         await at_rest(pilot, app, source)
         await press(pilot, "c", "x")
-        assert app.narrator.render().plain.startswith("Largest credit: +")
-        assert list(app.tokens.cursor) in app.tokens.largest()[0].tolist()
+        assert app.panels.narrator.render().plain.startswith("Largest credit: +")
+        assert list(app.panels.tokens.cursor) in app.panels.tokens.largest()[0].tolist()
 
 
 @SIZES
@@ -51,9 +51,9 @@ async def test_why_no_token_is_clipped(size):
     app, source = playground()
     async with app.run_test(size=size) as pilot:
         await at_rest(pilot, app, source)
-        await app.perform("lens", "clip_state")
+        await app.play.perform("lens", "clip_state")
         await settled(pilot)
-        assert app.narrator.render().plain.startswith(none_clipped(app)), "and how to see one"
+        assert app.panels.narrator.render().plain.startswith(none_clipped(app)), "and how to see one"
 
 
 @SIZES
@@ -62,14 +62,14 @@ async def test_why_a_token_is_clipped(size):
     async with app.run_test(size=size) as pilot:
         source.update(1, steps=8)
         await settled(pilot)
-        await app.perform("lens", "clip_state")
+        await app.play.perform("lens", "clip_state")
         await press(pilot, "x")
-        state = app.session.shown.latest_step("clip_state")
-        at = int(app.session.shown.sampled.offsets[app.tokens.cursor[0]]) + app.tokens.cursor[1]
+        state = app.play.session.shown.latest_step("clip_state")
+        at = int(app.play.session.shown.sampled.offsets[app.panels.tokens.cursor[0]]) + app.panels.tokens.cursor[1]
         reason = "A > 0 and w > 1.2" if state[at] > 0 else "A < 0 and w < 0.8"
-        assert f"Here {reason}: its ratio has reached the bound" in app.narrator.render().plain
+        assert f"Here {reason}: its ratio has reached the bound" in app.panels.narrator.render().plain
         if size[0] > 80:  # else the token's panel is another view
-            assert f"clipped: {reason}" in text_of(app.inspector)
+            assert f"clipped: {reason}" in text_of(app.panels.inspector)
 
 
 @SIZES
@@ -84,8 +84,8 @@ async def test_the_glossary_explains_clipping_and_leads_to_it(size):
         assert "gradient for this token is 0" in str(app.screen.query_one(Static).render())
         await pilot.press("enter")
         await settled(pilot)
-        assert app.lens.name == "clip_state"
-        assert none_clipped(app) in app.narrator.render().plain
+        assert app.play.lens.name == "clip_state"
+        assert none_clipped(app) in app.panels.narrator.render().plain
 
 
 @SIZES
@@ -93,7 +93,7 @@ async def test_how_to_go_back_three_updates(size):
     app, source = playground()
     async with app.run_test(size=size) as pilot:
         await at_rest(pilot, app, source)
-        assert "z undo" in " ".join(app.keys.render().plain.split()), "in the footer"
+        assert "z undo" in " ".join(app.panels.keys.render().plain.split()), "in the footer"
         await press(pilot, "z", "z", "z")
         assert source.commands[-1] == Rewind(2)
 
@@ -105,11 +105,11 @@ async def test_how_to_change_beta(size, keys):
     async with app.run_test(size=size) as pilot:
         await at_rest(pilot, app, source)
         await press(pilot, *keys)
-        assert app.knobs.name_under_cursor == "beta"
-        frame = app.knobs.query_one("Vertical")
+        assert app.tuning.knobs.name_under_cursor == "beta"
+        frame = app.tuning.knobs.query_one("Vertical")
         assert "a apply" in frame._border_title.plain
         await pilot.press("right")
-        assert app.knobs.draft.differing() == {"beta": 0.1}
+        assert app.tuning.knobs.draft.differing() == {"beta": 0.1}
 
 
 @SIZES

@@ -37,11 +37,11 @@ async def test_the_engine_dies_and_comes_back():
         source.update(1)
         source.put(Failed("The engine ended: killed (SIGKILL)", "traceback"), None)
         await settled(pilot)
-        assert app.banner.display
-        words = shown(app.banner)
+        assert app.panels.banner.display
+        words = shown(app.panels.banner)
         assert "killed (SIGKILL)" in words
         assert "r resumes from the last snapshot (update 1)" in words
-        assert "answer" in all_text(app.tokens), "the data stays"
+        assert "answer" in all_text(app.panels.tokens), "the data stays"
         commands = len(source.commands)
         await pilot.press("u")
         assert len(source.commands) == commands, "nobody is there to obey"
@@ -49,8 +49,8 @@ async def test_the_engine_dies_and_comes_back():
         source.status(1)
         await settled(pilot)
         assert source.started == 2
-        assert not app.banner.display
-        assert any("traceback" in line.text for _, line in app.session.log)
+        assert not app.panels.banner.display
+        assert any("traceback" in line.text for _, line in app.play.session.log)
 
 
 async def test_an_engine_that_falls_silent_is_noticed():
@@ -58,7 +58,7 @@ async def test_an_engine_that_falls_silent_is_noticed():
     async with app.run_test(size=WIDE) as pilot:
         source.put(None)
         await settled(pilot)
-        assert app.banner.display
+        assert app.panels.banner.display
 
 
 async def test_notices_are_shown_and_logged_and_obey_nothing():
@@ -67,7 +67,7 @@ async def test_notices_are_shown_and_logged_and_obey_nothing():
         source.records([Notice(update=0, level="warning", text="beta=[red]9 is not allowed")])
         await settled(pilot)
         assert [n.message for n in app._notifications] == ["beta=[red]9 is not allowed"]
-        assert app.session.log[-1][1].level == "warning"
+        assert app.play.session.log[-1][1].level == "warning"
 
 
 async def test_an_error_the_engine_stopped_at_stays_in_sight_until_it_goes_on():
@@ -77,12 +77,12 @@ async def test_an_error_the_engine_stopped_at_stays_in_sight_until_it_goes_on():
         source.records([Notice(update=1, level="error", text="reward function 'bad' failed: `x` is [red]gone")])
         source.status(1)
         await settled(pilot)
-        assert "reward function 'bad' failed: `x` is [red]gone" in shown(app.narrator)
-        assert "▲ stopped" in shown(app.header)
+        assert "reward function 'bad' failed: `x` is [red]gone" in shown(app.panels.narrator)
+        assert "▲ stopped" in shown(app.panels.header)
         source.status(1, running=True)
         await settled(pilot)
-        assert "failed" not in shown(app.narrator)
-        assert "stopped" not in shown(app.header)
+        assert "failed" not in shown(app.panels.narrator)
+        assert "stopped" not in shown(app.panels.header)
 
 
 async def test_a_start_that_failed_is_tried_again_as_a_start(tmp_path, monkeypatch):
@@ -106,8 +106,8 @@ async def test_an_engine_that_never_began_offers_no_snapshot():
     async with app.run_test(size=WIDE) as pilot:
         source.put(Failed("model 'nosuch' could not be loaded", ""), None)
         await settled(pilot)
-        assert "r tries again" in shown(app.banner)
-        for words in (shown(app.narrator), text_of(app.tokens)):
+        assert "r tries again" in shown(app.panels.banner)
+        for words in (shown(app.panels.narrator), text_of(app.panels.tokens)):
             assert "space" not in words, "nobody is invited to keys that do nothing now"
         await pilot.press("q")
     assert app.return_value == 2
@@ -119,13 +119,19 @@ async def test_foreign_text_is_shown_not_obeyed():
     async with app.run_test(size=WIDE) as pilot:
         source.records([Notice(update=1, level="warning", text=f"first\n{EVIL}")])
         await settled(pilot)
-        app.narrator.say(EVIL)
-        app.narrator.ask(EVIL, [EVIL, EVIL])
-        asked = app.narrator.render().plain
+        app.panels.narrator.say(EVIL)
+        app.panels.narrator.ask(EVIL, [EVIL, EVIL])
+        asked = app.panels.narrator.render().plain
         source.put(Failed(f"first\n{EVIL}"))
         await settled(pilot)
         (notice,) = app._notifications
-        seen = [shown(app.header), shown(app.banner), app.banner.render().plain, notice.message, asked]
+        seen = [
+            shown(app.panels.header),
+            shown(app.panels.banner),
+            app.panels.banner.render().plain,
+            notice.message,
+            asked,
+        ]
         for text in seen:
             assert "owned" in text
             assert not [

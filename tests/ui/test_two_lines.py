@@ -107,20 +107,20 @@ async def test_it_is_on_the_screen_at_every_size(size: tuple[int, int]) -> None:
         fed.update(1)
         fed.update(2)
         await settled(pilot)
-        app.curves.wanted = [OVER, "completions/mean_length"]
-        app.curves.show(app.session.run.history, app.session.shown, app.session.settings)
+        app.panels.curves.wanted = [OVER, "completions/mean_length"]
+        app.panels.curves.show(app.play.session.run.history, app.play.session.shown, app.play.session.settings)
         await settled(pilot)
-        panel = app.curves.panels[0]
+        panel = app.panels.curves.panels[0]
         assert isinstance(panel.view, TwoLines)
-        assert panel in app.curves.seen
+        assert panel in app.panels.curves.seen
         assert panel.region.area
         assert "· left" in title(panel)
         assert "· right" in subtitle(panel)
         assert len(shown(panel).split("\n")) > 3
-        app.curves.wanted = ["reward", "completions/mean_length"]
-        app.curves.show(app.session.run.history, app.session.shown, app.session.settings)
+        app.panels.curves.wanted = ["reward", "completions/mean_length"]
+        app.panels.curves.show(app.play.session.run.history, app.play.session.shown, app.play.session.settings)
         await settled(pilot)
-        assert (panel in app.curves.seen) == (size[0] > 80), "the header has the reward alone"
-        await app.perform("curve", OVER)
+        assert (panel in app.panels.curves.seen) == (size[0] > 80), "the header has the reward alone"
+        await app.play.perform("curve", OVER)
         await settled(pilot)
-        assert any(isinstance(each.view, TwoLines) and each.has_focus for each in app.curves.seen)
+        assert any(isinstance(each.view, TwoLines) and each.has_focus for each in app.panels.curves.seen)

@@ -37,7 +37,9 @@ async def test_every_screen_is_in_the_gallery_and_no_frame_cuts_its_words(size, 
     seen = {}
     async with aclosing(shots(size, LOOKS["dark"], tmp_path)) as every:
         async for name, app in every:
-            assert app.screen is app.main or cut(app.screen) == [], name  # what is sought may be longer than any frame
+            assert app.screen is app.panels.main or cut(app.screen) == [], (
+                name
+            )  # what is sought may be longer than any frame
             seen.setdefault(type(app.screen).__name__, set()).add(text_of(capture(app)))
     assert all_screens() | {"Commands"} <= set(seen)
     assert min(len(next(iter(texts))) for texts in seen.values()) > 200, "none is empty"

@@ -8,7 +8,6 @@ from textual.binding import Binding
 from textual.widgets import Static
 
 from rlplay.scenario.script import Say, ScreenVerb, parse_step
-from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.command_palette import commands
 from rlplay.ui.shortcuts import KEY_NAMES
@@ -88,35 +87,37 @@ async def test_each_can_be_performed_by_name_while_a_run_plays():
         source.update(2)
         source.status(2, running=True)
         await settled(pilot)
-        for verb in [verb for verb in ACTIONS if verb != "quit"]:
+        for verb in [verb for verb in app.play.actions if verb != "quit"]:
             for argument in [None, GIVEN[verb]] if verb in GIVEN else [None]:
-                await app.perform(verb, argument)
+                await app.play.perform(verb, argument)
                 await pilot.pause()
                 await home(pilot)
         kinds = [type(command).__name__ for command in source.commands]
-        assert set(kinds) == {"Advance", "Pause", "Rewind", "Set", "Peek"}, "each that concerns the engine"
-        assert app.session.shown.number == 2
-        assert not app.session.failed
-        await app.perform("quit")
+        assert set(kinds) == {"Advance", "Pause", "Rewind", "Set", "Peek", "RecordView"}, (
+            "each that concerns the engine"
+        )
+        assert app.play.session.shown.number == 2
+        assert not app.play.session.failed
+        await app.play.perform("quit")
     assert app.return_code == 0
 
 
 async def test_none_does_harm_before_anything_has_happened():
     app, source = playground()
     async with app.run_test(size=(80, 24)) as pilot:
-        for verb in ACTIONS:
+        for verb in app.play.actions:
             if verb != "quit":
-                await app.perform(verb, GIVEN.get(verb))
+                await app.play.perform(verb, GIVEN.get(verb))
                 await pilot.pause()
-        assert app.session.shown is None
+        assert app.play.session.shown is None
         assert "Peek" not in {type(command).__name__ for command in source.commands}, "there is no token to ask about"
-        await app.perform("quit")
+        await app.play.perform("quit")
     assert app.return_code == 0
 
 
 def test_each_is_reached_by_a_key_or_by_its_name():
     app, _ = playground()
-    offered = {command.title.lower() for command in commands(app)}
+    offered = {command.title.lower() for command in commands(app.play)}
     bound = dict(Counter(keys_of(RlplayApp.BINDINGS)))
     for verb in VERBS.values():
         if verb.where == "script":

@@ -218,7 +218,7 @@ async def test_a_wide_map_has_room_in_its_panel(name: str, panels: int) -> None:
         await settled(pilot)
         source.update(1)
         await settled(pilot)
-        seen = [panel for panel in app.curves.panels if not panel.has_class("-beyond")]
+        seen = [panel for panel in app.panels.curves.panels if not panel.has_class("-beyond")]
         assert len(seen) == panels
         assert any("★" in shown(panel) or "a " in shown(panel) for panel in seen if isinstance(panel.view, WorldMap))
 
@@ -234,7 +234,7 @@ async def test_back_at_the_start_the_map_is_painted_as_the_first_update_will_fin
         await settled(pilot)
         source.records([*synthetic_update(1), Rewound(update=0, abandoned=1)])
         await settled(pilot)
-        panel = next(panel for panel in app.curves.panels if isinstance(panel.view, WorldMap))
+        panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, WorldMap))
         before = shown(panel)
         assert "★" in before
         painted = Changed(update=1, phase="sample", name="squares", value={"i1": "G"}, previous={"c1": "G"})
@@ -273,34 +273,36 @@ def test_values_that_never_settle_are_said_not_to() -> None:
 async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tuple[int, int]) -> None:
     app = RlplayApp(ReplaySource(maze))
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: app.session.run.newest is not None and app.session.run.newest.number == 2)
+        await until(pilot, lambda: app.play.session.run.newest is not None and app.play.session.run.newest.number == 2)
         if size[0] == 80:
             await pilot.press("p", "p")
         await settled(pilot)
         if size[0] > 120:
-            assert " moves" in shown(app.header)
-            assert "0k" not in shown(app.header)
-        panel = next(panel for panel in app.curves.panels if isinstance(panel.view, WorldMap))
+            assert " moves" in shown(app.panels.header)
+            assert "0k" not in shown(app.panels.header)
+        panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, WorldMap))
         if not panel.has_class("-beyond"):
             assert "★" in shown(panel)
             before = shown(panel)
-            app.tokens.focus()
+            app.panels.tokens.focus()
             await pilot.press("right", "right")
             await settled(pilot)
             assert shown(panel) == before
-        assert " mov" in all_text(app.rollouts) + str(app.rollouts.border_subtitle)
+        assert " mov" in all_text(app.panels.rollouts) + str(app.panels.rollouts.border_subtitle)
 
 
 @pytest.mark.parametrize("key", ["C", "question_mark", "B", "P", "k"])
 async def test_a_world_speaks_of_moves(maze: Path, key: str) -> None:
     app = RlplayApp(ReplaySource(maze))
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.session.run.newest is not None and app.session.run.newest.number == 2)
-        await app.perform("lens", "token_rewards")
+        await until(pilot, lambda: app.play.session.run.newest is not None and app.play.session.run.newest.number == 2)
+        await app.play.perform("lens", "token_rewards")
         await pilot.press(key)
         await settled(pilot)
         strips = app.screen._compositor.render_strips()
-        text = "\n".join([*(strip.text for strip in strips), all_text(app.inspector), str(app.tokens.border_title)])
+        text = "\n".join(
+            [*(strip.text for strip in strips), all_text(app.panels.inspector), str(app.panels.tokens.border_title)]
+        )
         assert "move 1 of" in text
         assert re.findall(r"(?<![=_])[Tt]oken.*", text) == []
 

@@ -138,7 +138,7 @@ class Tour:
         await self.pilot.pause()
         await taken(self.pilot)
         await keys_done(self.pilot)
-        self.app.paint()
+        self.app.refresher.everything()
         if hasattr(self.app.screen, "follow"):
             await invoke(self.app.screen.follow)
         await self.pilot.pause()
@@ -166,9 +166,9 @@ class Tour:
 
     async def perform(self, verb: str, *keys: str) -> None:
         """What a verb opens, with the keys pressed there, and back to the main screen."""
-        await self.app.perform(verb)
+        await self.app.play.perform(verb)
         await self.pilot.pause()
-        if self.app.screen is not self.app.main:
+        if self.app.screen is not self.app.panels.main:
             await self.look()
             await self.press(*keys)
         await self.home()

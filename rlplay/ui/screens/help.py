@@ -78,7 +78,7 @@ class HelpScreen(Dialogue[None]):
             page.border_subtitle = keyed("`↑ ↓` scroll · `?` glossary · `esc` close")
             word = step_word_of(self.app)
             about = worded((self._panel.HELP if self._panel is not None else "") or GENERAL, word)
-            keys = _keys(self._panel, getattr(self.app, "own_keys", {}), word)
+            keys = _keys(self._panel, getattr(getattr(self.app, "play", None), "own_keys", {}), word)
             yield Static(Content("\n\n").join([markdown(about), *_statistics(self._panel, self._settings, word), keys]))
 
     def on_mount(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 from textual import on
@@ -14,7 +15,6 @@ from textual.widgets import Static
 from rlplay.link.messages import Prefer
 from rlplay.trace.records import Choice
 from rlplay.trace.text import visible
-from rlplay.ui.commands import send
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.format.numbers import plain, signed
@@ -87,12 +87,14 @@ The models' scores of a pair appear below only after your choice, so that they c
         Binding("escape,q", "leave", "close"),
     ]
 
-    def __init__(self, session: Session, labelling: Labelling, letter: str = "") -> None:
-        """For a session; in a comparison, `letter` is the run's letter."""
+    def __init__(
+        self, session: Session, labelling: Labelling, send: Callable[[Prefer], Awaitable[None]], letter: str = ""
+    ) -> None:
+        """For a session whose source gets the labels with `send`; in a comparison, `letter` is the run's letter."""
         super().__init__()
         run = f"Which is better? · run {letter}, {session.source.path.stem}"
         self._title = run if letter else "Which answer is better?"
-        self.session, self.labelling = session, labelling
+        self.session, self.labelling, self._send = session, labelling, send
         self._drawn: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -195,10 +197,7 @@ The models' scores of a pair appear below only after your choice, so that they c
 
     async def _say(self, *labels: Prefer, over: bool) -> None:
         for label in labels:
-            if self.app.session is self.session:  # type: ignore[attr-defined]
-                await send(self.app, label)  # type: ignore[arg-type]
-            else:  # another run of the comparison
-                await self.session.source.send(label)
+            await self._send(label)
         if over:
             self._close()
         else:

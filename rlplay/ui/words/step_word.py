@@ -22,7 +22,7 @@ def worded(text: str, step_word: str) -> str:
 
 def step_word_of(app: object) -> str:
     """The word for the run on the screen of `app`, if it has one."""
-    return str(getattr(getattr(app, "session", None), "step_word", "token"))
+    return str(getattr(getattr(getattr(app, "play", None), "session", None), "step_word", "token"))
 
 
 def numbered(sampled: Sampled, token: int, step_word: str) -> str:
