@@ -50,7 +50,7 @@ class Shot(NamedTuple):
     app: RlplayApp
 
 
-class Stage(NamedTuple):
+class Scene(NamedTuple):
     """An app with its pilot, and the two sources it is fed from."""
 
     app: RlplayApp
@@ -70,43 +70,43 @@ class Stage(NamedTuple):
             await self.pilot.pause()
 
 
-Occasion = Callable[[Stage], Awaitable[None]]
+Occasion = Callable[[Scene], Awaitable[None]]
 
 
-async def _starting(stage: Stage) -> None:
-    stage.one.put(Loading("model", 0.5))
+async def _starting(scene: Scene) -> None:
+    scene.one.put(Loading("model", 0.5))
 
 
-async def _waiting(stage: Stage) -> None:
-    stage.one.records([synthetic_started()])
-    stage.one.status()
+async def _waiting(scene: Scene) -> None:
+    scene.one.records([synthetic_started()])
+    scene.one.status()
 
 
-async def _says(stage: Stage) -> None:
-    await stage.press("t")
+async def _says(scene: Scene) -> None:
+    await scene.press("t")
 
 
-async def _asks(stage: Stage) -> None:
-    await stage.press("t")
+async def _asks(scene: Scene) -> None:
+    await scene.press("t")
 
 
-async def _answered(stage: Stage) -> None:
-    await stage.press("3")
+async def _answered(scene: Scene) -> None:
+    await scene.press("3")
 
 
-async def _sampling(stage: Stage) -> None:
-    stage.one.records(synthetic_sampling(1)[:5])
-    stage.one.status(0, running=True)
+async def _sampling(scene: Scene) -> None:
+    scene.one.records(synthetic_sampling(1)[:5])
+    scene.one.status(0, running=True)
 
 
-async def _trained(stage: Stage) -> None:
-    for seed, source in enumerate((stage.one, stage.other)):
+async def _trained(scene: Scene) -> None:
+    for seed, source in enumerate((scene.one, scene.other)):
         source.records([synthetic_started(seed=seed)])
         source.evaluated = [_evaluated(number) for number in range(UPDATES + 1)]
         for number in range(1, UPDATES + 1):
             source.records([*synthetic_update(number, seed), source.evaluated[number]])
         source.status(UPDATES)
-    stage.one.put(*LOG)
+    scene.one.put(*LOG)
 
 
 def _evaluated(number: int) -> Evaluated:
@@ -117,49 +117,49 @@ def _evaluated(number: int) -> Evaluated:
     return msgspec.structs.replace(one, prompts=prompts, completions=completions, rewards=rewards)
 
 
-async def _palette(stage: Stage) -> None:
-    stage.app.action_command_palette()
-    await stage.press("k", "l")
+async def _palette(scene: Scene) -> None:
+    scene.app.action_command_palette()
+    await scene.press("k", "l")
 
 
-async def _moments(stage: Stage) -> None:
-    app = stage.app
+async def _moments(scene: Scene) -> None:
+    app = scene.app
     app.push_screen(
         CompareMomentsScreen(app.play, app.play.session, UPDATES, UPDATES, 0)
     )  # no two have a prompt in common
-    await stage.pilot.pause()
+    await scene.pilot.pause()
 
 
-async def _copying(stage: Stage) -> None:
+async def _copying(scene: Scene) -> None:
     screen = CopyingScreen(UPDATES)
-    stage.app.push_screen(screen)
-    await stage.pilot.pause()
+    scene.app.push_screen(screen)
+    await scene.pilot.pause()
     screen.going(0.4)
     screen.add_class("-long")
 
 
-async def _forgetting(stage: Stage) -> None:
-    stage.app.push_screen(ConfirmScreen("Forget answers", "Forget what you answered in this lesson?", "forget"))
-    await stage.pilot.pause()
+async def _forgetting(scene: Scene) -> None:
+    scene.app.push_screen(ConfirmScreen("Forget answers", "Forget what you answered in this lesson?", "forget"))
+    await scene.pilot.pause()
 
 
-async def _labels(stage: Stage) -> None:
-    stage.one.records(synthetic_update(UPDATES + 1, generations=2)[:1])
-    stage.one.put(Status(False, UPDATES, "score", CHOSEN, [0], asks=[0, 1, 2], waits=True))
+async def _labels(scene: Scene) -> None:
+    scene.one.records(synthetic_update(UPDATES + 1, generations=2)[:1])
+    scene.one.put(Status(False, UPDATES, "score", CHOSEN, [0], asks=[0, 1, 2], waits=True))
 
 
-async def _chosen(stage: Stage) -> None:
-    await stage.press("A", "right")
+async def _chosen(scene: Scene) -> None:
+    await scene.press("A", "right")
 
 
-async def _ended(stage: Stage) -> None:
-    stage.one.put(Failed("The engine ended: killed (SIGKILL).", "Traceback"), None)
+async def _ended(scene: Scene) -> None:
+    scene.one.put(Failed("The engine ended: killed (SIGKILL).", "Traceback"), None)
 
 
-async def _after_verb(stage: Stage, verb: str, *keys: str) -> None:
-    await stage.app.play.perform(verb)
-    await stage.settle()
-    await stage.press(*keys)
+async def _after_verb(scene: Scene, verb: str, *keys: str) -> None:
+    await scene.app.play.perform(verb)
+    await scene.settle()
+    await scene.press(*keys)
 
 
 BEGINNING: dict[str, Occasion] = {
@@ -172,48 +172,48 @@ BEGINNING: dict[str, Occasion] = {
     "trained": _trained,
 }
 OCCASIONS: dict[str, Occasion] = {
-    **{f"panel {panel}": lambda stage, panel=panel: stage.app.play.perform("panel", panel) for panel in PANELS},
-    "coloured by clipping": lambda stage: stage.app.play.perform("lens", "clip_state"),
-    "marks": lambda stage: stage.app.play.perform("signs"),
-    "looked back": lambda stage: stage.app.play.perform("older"),
-    "found": lambda stage: stage.app.play.perform("find", "reward>0.5"),
+    **{f"panel {panel}": lambda scene, panel=panel: scene.app.play.perform("panel", panel) for panel in PANELS},
+    "coloured by clipping": lambda scene: scene.app.play.perform("lens", "clip_state"),
+    "marks": lambda scene: scene.app.play.perform("signs"),
+    "looked back": lambda scene: scene.app.play.perform("older"),
+    "found": lambda scene: scene.app.play.perform("find", "reward>0.5"),
     "palette": _palette,
-    "knobs changed": lambda stage: _after_verb(stage, "knobs", "down", "down", "right"),
-    "knobs found": lambda stage: _after_verb(stage, "knobs", *"beta"),
-    "branch changed": lambda stage: _after_verb(stage, "branch", "down", "down", "right"),
-    "glossary found": lambda stage: _after_verb(stage, "glossary", *"hacking"),
-    "find typed": lambda stage: _after_verb(stage, "find", *"length>0"),
-    "probe asked": lambda stage: _after_verb(stage, "probe", "N", "V", "H"),
-    "compare, token": lambda stage: _after_verb(stage, "compare", "p"),
-    "compare, view": lambda stage: _after_verb(stage, "compare", "T"),
-    "compare, curves": lambda stage: _after_verb(stage, "compare", "p", "p"),
-    **{f"view {view}": lambda stage, view=view: stage.app.play.perform(view) for view in VIEWS},
+    "knobs changed": lambda scene: _after_verb(scene, "knobs", "down", "down", "right"),
+    "knobs found": lambda scene: _after_verb(scene, "knobs", *"beta"),
+    "branch changed": lambda scene: _after_verb(scene, "branch", "down", "down", "right"),
+    "glossary found": lambda scene: _after_verb(scene, "glossary", *"hacking"),
+    "find typed": lambda scene: _after_verb(scene, "find", *"length>0"),
+    "probe asked": lambda scene: _after_verb(scene, "probe", "N", "V", "H"),
+    "compare, token": lambda scene: _after_verb(scene, "compare", "p"),
+    "compare, view": lambda scene: _after_verb(scene, "compare", "T"),
+    "compare, curves": lambda scene: _after_verb(scene, "compare", "p", "p"),
+    **{f"view {view}": lambda scene, view=view: scene.app.play.perform(view) for view in VIEWS},
     "two moments": _moments,
     "copying": _copying,
     "forgetting": _forgetting,
-    "leaving": lambda stage: stage.press("q"),
+    "leaving": lambda scene: scene.press("q"),
 }
 ENDING: dict[str, Occasion] = {"labels": _labels, "labels chosen": _chosen, "ended": _ended}
 """What has to happen for a picture that no verb alone leads to: as a run begins, in its course, and at its end."""
 
 
 @asynccontextmanager
-async def _staged(folder: Path, size: tuple[int, int], theme: str) -> AsyncIterator[Stage]:
+async def _scene(folder: Path, size: tuple[int, int], theme: str) -> AsyncIterator[Scene]:
     one, other = StandIn(LESSON), StandIn()
     one.path, other.path = folder / "one.rlplay", folder / "other.rlplay"
     app = RlplayApp(one, others=[other])
     app.theme = theme or LOOKS["dark"]
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=True) as pilot:
-        yield Stage(app, pilot, one, other)
+        yield Scene(app, pilot, one, other)
 
 
-async def _home(stage: Stage) -> None:
+async def _home(scene: Scene) -> None:
     """Back to the main screen as it is at first."""
-    app = stage.app
+    app = scene.app
     for screen in reversed(app.screen_stack[1:]):
         screen.dismiss(None)
-        await stage.pilot.pause()
+        await scene.pilot.pause()
     app.clear_notifications()
     if app.play.finder.query is not None:
         app.play.seek("")
@@ -229,21 +229,21 @@ async def _home(stage: Stage) -> None:
 
 async def shots(size: tuple[int, int], theme: str, folder: Path) -> AsyncIterator[Shot]:
     """Every picture there is at one size and in one theme, none for NO_COLOR; `folder` is where the runs would be."""
-    async with _staged(folder, size, theme) as stage:
-        await stage.settle()
-        await _home(stage)
+    async with _scene(folder, size, theme) as scene:
+        await scene.settle()
+        await _home(scene)
         for name, happen in {**BEGINNING, **OCCASIONS, **_verbs(), **ENDING}.items():
-            await happen(stage)
-            await stage.settle()
-            if name not in VERBS or stage.app.screen is not stage.app.panels.main:
-                yield Shot(name, stage.app)
-            await _home(stage)
+            await happen(scene)
+            await scene.settle()
+            if name not in VERBS or scene.app.screen is not scene.app.panels.main:
+                yield Shot(name, scene.app)
+            await _home(scene)
 
 
 def _verbs() -> dict[str, Occasion]:
     """All that the screen carries out: those that open a screen are found by performing them."""
     return {
-        name: lambda stage, name=name: stage.app.play.perform(name)
+        name: lambda scene, name=name: scene.app.play.perform(name)
         for name, verb in VERBS.items()
         if verb.where == "screen" and name not in PASSED_OVER
     }

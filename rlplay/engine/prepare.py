@@ -19,7 +19,7 @@ from rlplay.engine.estimate import warns
 from rlplay.engine.fit import check_fit, check_settings
 from rlplay.engine.model import LanguageModel, choose_device, load_model, set_threads, wrap
 from rlplay.engine.own_functions import allow_functions
-from rlplay.engine.stages import Stage, stages_of
+from rlplay.engine.stages import RunStage, stages_of
 from rlplay.engine.state import Plan, State
 from rlplay.engine.tool_calls import offer
 from rlplay.engine.weights import Weights
@@ -88,7 +88,7 @@ def _language_model(job: Job, settings: Settings, device: torch.device, progress
 
 
 def _fit_together(
-    lm: LanguageModel, scenario: Scenario, stages: list[Stage], tasks: list[Task], progress: Progress
+    lm: LanguageModel, scenario: Scenario, stages: list[RunStage], tasks: list[Task], progress: Progress
 ) -> None:
     """Give the model what the tasks bring, and check that it can work with them. Raises ValueError, one line."""
     lm.chat_template_kwargs = scenario.chat_template_kwargs
@@ -103,7 +103,7 @@ def _fit_together(
     settle(lm)
 
 
-def _plan(scenario: Scenario, stages: list[Stage], tasks: list[Task]) -> Plan:
+def _plan(scenario: Scenario, stages: list[RunStage], tasks: list[Task]) -> Plan:
     return Plan(
         seed=scenario.seed,
         stages=stages,

@@ -12,7 +12,7 @@ from torch import Tensor
 from rlplay.engine import ranks
 from rlplay.engine.model import POLICY, VALUE
 from rlplay.engine.reward_model import reward_model_of
-from rlplay.engine.stages import Stage, stage_at
+from rlplay.engine.stages import RunStage, stage_at
 from rlplay.engine.state import REWARD, State, copy_weights, forget_values, new_optimizer
 from rlplay.trace.files_on_disk import unfinished_snapshots
 from rlplay.trace.runfile import RunWriter
@@ -37,7 +37,7 @@ class SnapshotStore:
     reference. Update 0 of a run without stages needs no snapshot.
     """
 
-    def __init__(self, writer: RunWriter, run: Path, stages: list[Stage]) -> None:
+    def __init__(self, writer: RunWriter, run: Path, stages: list[RunStage]) -> None:
         self._writer = writer
         self._folder = snapshots_folder(run)
         if self._folder.is_symlink():

@@ -10,7 +10,7 @@ from rlplay.scenario.stage_settings import stage_settings
 
 
 @dataclass(frozen=True)
-class Stage:
+class RunStage:
     """One part of a run: `updates` updates, from the end of update `begins` on."""
 
     name: str
@@ -19,18 +19,18 @@ class Stage:
     updates: int
 
 
-def stages_of(scenario: Scenario) -> list[Stage]:
+def stages_of(scenario: Scenario) -> list[RunStage]:
     """The stages of a scenario; a single one without a name where it has none.
 
     Raises ValueError, one line, if settings do not fit.
     """
-    settings, stages, begins = stage_settings(scenario), list[Stage](), 0
+    settings, stages, begins = stage_settings(scenario), list[RunStage](), 0
     for stage, own in zip(scenario.stages, settings, strict=False):
-        stages.append(Stage(stage.name, begins, own, stage.updates))
+        stages.append(RunStage(stage.name, begins, own, stage.updates))
         begins += stage.updates
-    return stages or [Stage("", 0, settings[0], scenario.max_updates)]
+    return stages or [RunStage("", 0, settings[0], scenario.max_updates)]
 
 
-def stage_at(stages: list[Stage], update: int) -> int:
+def stage_at(stages: list[RunStage], update: int) -> int:
     """The index of the stage that a run is in once `update` updates are finished: at a border, the one that begins."""
     return max(index for index, stage in enumerate(stages) if stage.begins <= update)

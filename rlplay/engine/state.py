@@ -16,7 +16,7 @@ from rlplay.engine.batch import Batch
 from rlplay.engine.lora import FrozenAdapters
 from rlplay.engine.master_weights import MasterAdamW
 from rlplay.engine.model import LanguageModel, trainable
-from rlplay.engine.stages import Stage
+from rlplay.engine.stages import RunStage
 from rlplay.engine.world_policy import is_table
 from rlplay.tasks.task import Example, Task
 from rlplay.trace.records import Choice
@@ -37,7 +37,7 @@ class Plan:
     """What does not change during a run."""
 
     seed: int
-    stages: list[Stage]
+    stages: list[RunStage]
     max_updates: int
     eval_every: int
     eval_prompts: int
@@ -56,7 +56,7 @@ class State:
     optimizer: torch.optim.Optimizer
     update: int = 0  # updates finished
     stage: int = 0  # index of the stage under way; the reference is the policy as it was when that began
-    stages: list[Stage] = field(default_factory=list)
+    stages: list[RunStage] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)  # of the stages
     num_tokens: int = 0
     adapted: tuple[float, float] = (0.0, 0.0)  # β as a controller has adapted it, and the setting it started from
