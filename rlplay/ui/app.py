@@ -34,7 +34,7 @@ from rlplay.ui.messages import (
 )
 from rlplay.ui.playground import Playground
 from rlplay.ui.refresh import PARTS, Refresher
-from rlplay.ui.session.happenings import Source
+from rlplay.ui.session.source import Source
 from rlplay.ui.teaching import Plan, Teaching
 from rlplay.ui.terminal.driver import chosen_driver
 from rlplay.ui.terminal.gate import GatedApp

@@ -22,8 +22,8 @@ from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.trusted import strange
 from rlplay.ui.session.follow import follow
-from rlplay.ui.session.happenings import Source
 from rlplay.ui.session.session import Session
+from rlplay.ui.session.source import Source
 from rlplay.ui.session.sources import LiveSource
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from rlplay.ui.session.happenings import Source
+from rlplay.ui.session.source import Source
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.footer import Footer
 from rlplay.ui.widgets.inspector import Inspector

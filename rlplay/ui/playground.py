@@ -19,9 +19,9 @@ from rlplay.ui.session.facts import facts_of
 from rlplay.ui.session.finder import Finder
 from rlplay.ui.session.folding import Folding
 from rlplay.ui.session.follow import follow
-from rlplay.ui.session.happenings import Source
 from rlplay.ui.session.preview import Preview
 from rlplay.ui.session.session import Session
+from rlplay.ui.session.source import Source
 from rlplay.ui.widgets.narrator import Spot
 
 Action = Callable[["Playground", Any], Awaitable[None]]

@@ -18,7 +18,7 @@ from rlplay.trace.run import Run
 from rlplay.trace.update import Update
 from rlplay.ui.session import digesting
 from rlplay.ui.session.digesting import Digesting
-from rlplay.ui.session.happenings import Source
+from rlplay.ui.session.source import Source
 from tests.recorded import synthetic_update
 
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from rlplay.foreign.copy import Copy
 from rlplay.link import framing
-from rlplay.link.messages import COMMANDS, EVENTS, UNSAID, AnyCommand, AnyEvent, Failed, Recorded, Status
+from rlplay.link.messages import COMMANDS, EVENTS, UNSAID, AnyCommand, Failed, Recorded, Status
 from rlplay.link.remote import Door
-from rlplay.trace.records import AnyRecord, Evaluated, Notice
-from rlplay.trace.runfile import RunReader
+from rlplay.trace.records import AnyRecord, Notice
 from rlplay.trace.update import Update
-from rlplay.ui.session.happenings import Restored
-from rlplay.ui.session.read_ahead import ReadAhead
+from rlplay.ui.session.source import RecordedSource
 
 _WAITING, _PAUSE = 1000, 0.05
 """Events that wait for the screen at most, and the seconds between looks at them."""
@@ -28,24 +23,18 @@ POLL_SECONDS = 0.3
 GONE = "The trainer no longer answers. Its recording stays: what it wrote until now is here."
 
 
-class AttachedSource:
+class AttachedSource(RecordedSource):
     """A trainer that listens; leaving it, or losing it, does not stop the training."""
 
     live = True
-    own_engine = False
 
     def __init__(self, copy: Copy, door: Door) -> None:
         """The run's local copy, and where its trainer listens."""
+        super().__init__(copy.path)
         self._copy, self._door = copy, door
-        self.path: Path = copy.path
-        self._reader = RunReader(copy.path)
-        self._ahead = ReadAhead(self._reader)
-        self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
-        self._events: asyncio.Queue[AnyEvent | Restored] = asyncio.Queue()
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._pull: asyncio.Future[int] | None = None
-        self._seen = 0
         self._over = False
 
     async def start(self) -> None:
@@ -53,17 +42,10 @@ class AttachedSource:
         await self._rest()
         reader, self._writer = await asyncio.open_connection(self._door.host, self._door.port, limit=2**20)
         self._writer.write(framing.pack(self._door.token.encode()))
-        self._events.put_nowait(Recorded(self._reader.started))
-        self._events.put_nowait(Restored(self._reader.history(), self._reader.timeline(), back_to=0))
-        self._seen = self._reader.last_id()
+        self._begin()
         if numbers := self.recorded():
             self._show(self._reader.load(numbers[-1]))
         self._tasks = [asyncio.create_task(self._hear(reader)), asyncio.create_task(self._grow())]
-
-    async def events(self) -> AsyncIterator[AnyEvent | Restored]:
-        """What the trainer says and records."""
-        while True:
-            yield await self._events.get()
 
     async def send(self, command: AnyCommand) -> None:
         """Pass a command to the trainer."""
@@ -75,31 +57,13 @@ class AttachedSource:
     async def close(self) -> None:
         """Leave the trainer, which goes on."""
         await self._rest()
-        await self._ahead.rest()
         if self._writer is not None:
             self._writer.close()
-        self._reader.close()
-
-    def load(self, number: int) -> Update | None:
-        """An update of the recording."""
-        update = self._ahead.load(number)
-        return update if update.sampled is not None else None
-
-    async def load_in_thread(self, number: int) -> Update | None:
-        """An update of the recording, read in a thread."""
-        return await self._ahead.load_in_thread(number)
-
-    def recorded(self) -> list[int]:
-        """The updates whose tokens are recorded."""
-        return self._reader.detailed()
+        await super().close()
 
     def snapshots(self) -> list[int]:
         """None: the weights are the trainer's."""
         return []
-
-    def held_out(self, number: int) -> Evaluated | None:
-        """The newest held-out answers of the recording up to update `number`."""
-        return self._reader.held_out(number)
 
     async def _rest(self) -> None:
         """End the tasks. A pull goes on in its thread, and closing its database meanwhile would end the program."""
@@ -112,7 +76,7 @@ class AttachedSource:
         parts: list[AnyRecord | None] = [update.sampled, update.scored, update.credited, *update.steps, update.finished]
         for record in parts:
             if record is not None:
-                self._events.put_nowait(Recorded(record))
+                self._put(Recorded(record))
 
     async def _hear(self, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(framing.FrameError, msgspec.MsgspecError):
@@ -120,14 +84,14 @@ class AttachedSource:
                 event = EVENTS.decode(data)
                 if isinstance(event, Recorded) and not isinstance(event.record, Notice):
                     continue  # records come from the recording, where they are checked
-                while self._events.qsize() > _WAITING:
+                while self._queue.qsize() > _WAITING:
                     await asyncio.sleep(_PAUSE)  # a trainer that says more than the screen can take waits
                 self._over = isinstance(event, Failed) or (isinstance(event, Status) and event.finished)
                 if isinstance(event, Status) and event.abilities is None:
                     event = msgspec.structs.replace(event, abilities=UNSAID)
-                self._events.put_nowait(event)
+                self._put(event)
         if not self._over:
-            self._events.put_nowait(Failed(GONE))
+            self._put(Failed(GONE))
 
     async def _grow(self) -> None:
         while True:
@@ -136,8 +100,8 @@ class AttachedSource:
                 await asyncio.shield(self._pull)
                 for key, record in self._reader.follow(self._seen):
                     self._seen = key
-                    self._events.put_nowait(Recorded(record))
+                    self._put(Recorded(record))
             except (ValueError, OSError) as error:
-                self._events.put_nowait(Failed(str(error)))
+                self._put(Failed(str(error)))
                 return
             await asyncio.sleep(POLL_SECONDS)

@@ -14,10 +14,8 @@ from functools import partial
 from rlplay.health.run import Health, Taken, taken, wanted
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.update import Update
-from rlplay.ui.session.happenings import Source
-
-AT_ONCE = 50_000
-"""Tokens of an update whose digest takes a few milliseconds."""
+from rlplay.ui.session.read_ahead import AT_ONCE
+from rlplay.ui.session.source import Source
 
 
 class Digesting:

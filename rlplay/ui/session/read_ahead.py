@@ -10,8 +10,9 @@ from typing import NamedTuple
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.update import Update
-from rlplay.ui.session.digesting import AT_ONCE
 
+AT_ONCE = 50_000
+"""Tokens of an update whose digest takes a few milliseconds."""
 KEPT = 3
 """Large updates in memory: the last one asked for, the one before it in the run and the one after it."""
 QUIET = 0.3

@@ -20,8 +20,9 @@ from rlplay.trace.run import Run
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.update import Phase, Update
 from rlplay.ui.session.digesting import Digesting
-from rlplay.ui.session.happenings import Happening, Moved, Restored, Source
+from rlplay.ui.session.happenings import Happening, Moved, Restored
 from rlplay.ui.session.probing import Probing
+from rlplay.ui.session.source import Source
 from rlplay.ui.words.narration import Place
 from rlplay.ui.words.setting_changes import reverting_changes
 from rlplay.worlds.world import World, WorldError

@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rlplay.foreign.copy import Copy, copy_again
 from rlplay.foreign.source import ForeignRunError
-from rlplay.link.messages import Advance, AnyCommand, AnyEvent, Failed, Pause, Recorded, Rewind, Status
+from rlplay.link.messages import Advance, AnyCommand, AnyEvent, Failed, Pause, Rewind, Status
 from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.reproduction import check_understood
 from rlplay.scenario.schema import Job
 from rlplay.trace.playhead import Stride, at, length, onward
-from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Staged
+from rlplay.trace.records import Changed, Finished, Rewound, Staged
 from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.session.happenings import Moved, Restored
 from rlplay.ui.session.read_ahead import ReadAhead
+from rlplay.ui.session.source import RecordedSource, Source, restored
 
 if TYPE_CHECKING:
     from rlplay.link.client import EngineProcess
@@ -31,7 +32,7 @@ POLL_SECONDS = 0.4
 """Seconds between two checks of a run file that may still grow."""
 
 
-class LiveSource:
+class LiveSource(Source):
     """An engine process for `job`; older updates come from its run file."""
 
     live = own_engine = True
@@ -42,8 +43,6 @@ class LiveSource:
         self.title, self.question, self.script = job.scenario.title, job.scenario.question, whole_script(job.scenario)
         self._engine: EngineProcess | None = None
         self._early: list[AnyCommand] = []  # commands sent before the engine exists
-        self._reader: RunReader | None = None
-        self._ahead: ReadAhead | None = None
         self._past: Restored | None = None
 
     async def start(self) -> None:
@@ -53,7 +52,7 @@ class LiveSource:
         # An engine that died before it created the run file left nothing to resume.
         resume = self._job.resume or (self._engine is not None and self.path.exists())
         reader = self._open() if self._engine is None and resume else None
-        self._past = None if reader is None else _restored(reader)
+        self._past = None if reader is None else restored(reader)
         if self._engine is not None:
             await self._engine.close()
         self._engine = EngineProcess()
@@ -81,37 +80,8 @@ class LiveSource:
         """End the engine."""
         if self._engine is not None:
             await self._engine.close()
-        if self._ahead is not None:
-            await self._ahead.rest()
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = self._ahead = None
-
-    def load(self, number: int) -> Update | None:
-        """An update from the run file."""
-        self._open()
-        update = None if self._ahead is None else self._ahead.load(number)
-        return update if update is not None and update.sampled is not None else None
-
-    async def load_in_thread(self, number: int) -> Update | None:
-        """An update from the run file, read in a thread."""
-        self._open()
-        return None if self._ahead is None else await self._ahead.load_in_thread(number)
-
-    def recorded(self) -> list[int]:
-        """The updates whose tokens are in the run file."""
-        reader = self._open()
-        return [] if reader is None else reader.detailed()
-
-    def snapshots(self) -> list[int]:
-        """The updates with a snapshot on disk."""
-        reader = self._open()
-        return [] if reader is None else [snapshot.update for snapshot in reader.snapshots()]
-
-    def held_out(self, number: int) -> Evaluated | None:
-        """The newest held-out answers in the run file up to update `number`."""
-        reader = self._open()
-        return None if reader is None else reader.held_out(number)
+        await super().close()
+        self._reader = self._ahead = None
 
     def _open(self) -> RunReader | None:
         if self._reader is not None and self._reader.is_replaced():
@@ -125,41 +95,29 @@ class LiveSource:
         return self._reader
 
 
-class ReplaySource:
+class ReplaySource(RecordedSource):
     """A run file with the same commands: they move a playhead through the records."""
 
-    live = own_engine = False
+    live = False
 
     def __init__(self, path: Path) -> None:
         """Open the run; RunFileError if it cannot be read."""
-        self.path = path
-        self._reader = RunReader(path)
+        super().__init__(path)
         check_understood(self._reader)
-        self._ahead = ReadAhead(self._reader)
-        self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
-        self._queue: asyncio.Queue[AnyEvent | Moved | Restored] = asyncio.Queue()
         self._whole: Update | None = None
         self._point = 0
         self._problem = ""
-        self._seen = 0
         self._running: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
         self._copy: Copy | None = None
 
     async def start(self) -> None:
         """Show the newest update."""
-        self._put(Recorded(self._reader.started))
-        self._put(_restored(self._reader))
-        self._seen = self._reader.last_id()
+        self._begin()
         numbers = self.recorded()
         self._go(numbers[-1] if numbers else 0)
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._guarded(self._grow))
-
-    async def events(self) -> AsyncIterator[AnyEvent | Moved | Restored]:
-        """The states that the playhead reaches."""
-        while True:
-            yield await self._queue.get()
 
     async def send(self, command: AnyCommand) -> None:
         """Move the playhead; changes of settings have no effect. Read errors become events."""
@@ -193,32 +151,7 @@ class ReplaySource:
         self._stop()
         if self._watch is not None:
             self._watch.cancel()
-        await self._ahead.rest()
-        self._reader.close()
-
-    def load(self, number: int) -> Update | None:
-        """An update of the run."""
-        update = self._ahead.load(number)
-        return update if update.sampled is not None else None
-
-    async def load_in_thread(self, number: int) -> Update | None:
-        """An update of the run, read in a thread."""
-        return await self._ahead.load_in_thread(number)
-
-    def recorded(self) -> list[int]:
-        """The updates whose tokens were kept."""
-        return self._reader.detailed()
-
-    def snapshots(self) -> list[int]:
-        """The updates with a snapshot on disk."""
-        return [snapshot.update for snapshot in self._reader.snapshots()]
-
-    def held_out(self, number: int) -> Evaluated | None:
-        """The newest held-out answers of the recording up to update `number`."""
-        return self._reader.held_out(number)
-
-    def _put(self, event: AnyEvent | Moved | Restored) -> None:
-        self._queue.put_nowait(event)
+        await super().close()
 
     def _status(self) -> None:
         number = 0 if self._whole is None else self._whole.number
@@ -238,13 +171,13 @@ class ReplaySource:
 
     def _go(self, number: int) -> None:
         """Go to the end of update `number`; 0 is the start of the run."""
-        self._open(number)
+        self._read(number)
         assert self._whole is not None
         self._point = length(self._whole)
         self._show()
         self._status()
 
-    def _open(self, number: int) -> None:
+    def _read(self, number: int) -> None:
         """Read an update. A damaged update becomes an empty one with a problem; the others stay readable."""
         self._whole, self._point, self._problem = Update(number), 0, ""
         try:
@@ -262,7 +195,7 @@ class ReplaySource:
             later = [number for number in self.recorded() if number > here]
             if not later:
                 return False
-            self._open(later[0])
+            self._read(later[0])
         assert self._whole is not None
         self._point = onward(self._whole, self._point, until)
         self._show()
@@ -304,11 +237,7 @@ class ReplaySource:
             was_newest = at_end and self._running is None
             if any(isinstance(record, (Finished, Changed, Staged, Rewound)) for _, record in fresh):
                 back_to = min((record.update for _, record in fresh if isinstance(record, Rewound)), default=None)
-                self._put(_restored(self._reader, back_to))
+                self._put(restored(self._reader, back_to))
             numbers = self.recorded()
             if was_newest and numbers:
                 self._go(numbers[-1])
-
-
-def _restored(reader: RunReader, back_to: int | None = 0) -> Restored:
-    return Restored(reader.history(), reader.timeline(), back_to)
