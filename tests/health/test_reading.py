@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import json
 
-from rlplay.health.run import Health, examine_run
+from rlplay.health.run import examine_run
 from rlplay.trace.records import Rewound
-from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunWriter
-from rlplay.trace.update import Update
 from tests.cli.command_line import called
-from tests.health.test_checks import CHOSEN, moved, records
+from tests.health.test_checks import moved, records
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
-
-
-def test_updates_that_were_undone_do_not_count():
-    health = Health(Run())
-    for number in (1, 2, 3):
-        update = Update(number)
-        for record in records(number, finished=moved(1e-3)):
-            update.add(record)
-        health.add(update)
-    assert health.findings(3, CHOSEN)[0].name == "step too large"
-    health.run.go_back(1)
-    assert all(finding.name != "step too large" for finding in health.findings(3, CHOSEN))
 
 
 def sick_run(path):
