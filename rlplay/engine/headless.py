@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,9 +26,10 @@ from rlplay.scenario.player import ScriptPlayer
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Ask, Exercise, Pace, Step, Train, You
 from rlplay.scenario.world import step_word
-from rlplay.trace.history import History
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
+from rlplay.trace.run import Run
+from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.update import Update
 
 Sink = Callable[[AnyRecord], None]
@@ -51,47 +53,37 @@ class Engine(Protocol):
 class HeadlessRun:
     """Plays scripts on one engine, at most `limit` training updates of it, and reports what its records say.
 
-    `step_word` names what the policy samples. The presenter and the engine of its scripts are this object itself,
-    which never waits.
+    They add up to `run`. The presenter and the engine of its scripts are this object itself, which never waits.
     """
 
-    def __init__(self, report: Report, limit: int | None, step_word: str = "token") -> None:
+    def __init__(self, report: Report, limit: int | None, run: Run) -> None:
         self.report = report
         self.limit = limit
-        self.step_word = step_word
         self.stopped = threading.Event()
         self.trained = 0
-        self.history = History()
-        self.current = Update(0)
-        self.last: Update | None = None
+        self.run = run
         self.outcomes: list[Outcome] = []
         self._engine: Engine
         self._script = ScriptPlayer([], self, self)
 
     def take(self, record: AnyRecord) -> None:
         """The engine's sink: remember what expectations need, report what a reader wants."""
-        self.history.add(record)
+        self.run.add(record)
         match record:
             case Sampled():
                 self.report.flush()
-                if record.update != self.current.number or self.current.finished is not None:
-                    self.current = Update(record.update, self.step_word)
             case Finished():
                 self.trained += 1
                 self.report.finished(record)
+                self._script.speak_up()
             case Evaluated():
                 self.report.evaluated(record)
             case Rewound():
-                self.current = Update(record.update, self.step_word)
                 self.report.note(f"back to the state after update {record.update}")
             case Notice():
                 self.report.note(f"{record.level}: {record.text}")
             case _:
                 pass
-        self.current.add(record)
-        if isinstance(record, Finished):
-            self.last = self.current
-            self._script.speak_up()
 
     def stops(self) -> bool:
         """Whether ctrl+c asks this process, or another that trains the run, to stop."""
@@ -138,7 +130,7 @@ class HeadlessRun:
 
     def check(self, claim: Expect) -> Outcome:
         """Check a claim against the records so far."""
-        return check(claim, self.history, self.last)
+        return check(claim, self.run.history, self.run.ended)
 
     def remark(self, text: str) -> None:
         """Report a text during a run."""
@@ -152,7 +144,7 @@ class HeadlessRun:
     @property
     def under_way(self) -> bool:
         """Whether another update is under way."""
-        return self.current.number > self.update
+        return self.run.newest is not None and self.run.newest.number > self.update
 
     @property
     def asks(self) -> list[int]:
@@ -234,7 +226,9 @@ def run(
 
     `updates` caps the training updates; of a run that is resumed, it is how many to add.
     """
-    played = HeadlessRun(report, updates, step_word(job.scenario.world))
+    folded = Run(partial(_load, Path(job.run)), kept=2, candidates=False)
+    folded.step_word = step_word(job.scenario.world)
+    played = HeadlessRun(report, updates, folded)
     driver = engine(job, played.take)
     driver.load(report.loading)  # which may download for minutes: ctrl+c ends it at once, as nothing is lost
     with _interrupts(played.stopped):
@@ -256,6 +250,16 @@ def resume_command(run: str, mended: bool = False) -> str:
     """What continues a recorded run, in as many processes; `mended`: with the user's code as it will be then."""
     several = ["--processes", os.environ["WORLD_SIZE"]] if in_several() else []
     return shlex.join(["rlplay", "run", "--resume", run, *several, *["--trust"] * mended])
+
+
+def _load(run: Path, number: int) -> Update | None:
+    """An update of the recorded run; None if its tokens were not kept, or cannot be read."""
+    try:
+        with RunReader(run) as reader:
+            update = reader.load(number)
+    except RunFileError:
+        return None
+    return update if update.sampled is not None else None
 
 
 def _findings(run: Path) -> list[Finding]:

@@ -192,6 +192,13 @@ def test_every_engine_verb_reaches_the_engine_and_looks_are_passed_over() -> Non
     ]  # fmt: skip
 
 
+def test_a_claim_after_going_back_is_about_the_update_that_the_run_is_back_at() -> None:
+    unsure = {"expect": {"text": "It is unsure", "lens": "entropy", "of": "mean", "above": 0}}
+    back, straight = Played([{"run": 4}, {"rewind": 3}, unsure]), Played([{"run": 3}, unsure])
+    assert back.objects[-1]["expectations"] == straight.objects[-1]["expectations"]
+    assert Played([{"run": 4}, unsure]).objects[-1]["expectations"] != back.objects[-1]["expectations"]
+
+
 def test_undo_gives_up_an_update_under_way_before_it_takes_back_a_finished_one() -> None:
     undos = [{"undo": None}] * 4
     played = Played([{"update": 2}, {"phase": 1}, *undos])

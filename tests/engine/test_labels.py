@@ -21,6 +21,7 @@ from rlplay.scenario.script import parse
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.questions import Judge, Judged
 from rlplay.trace.records import AnyRecord, Credited, Labelled, Sampled, Scored, Stepped
+from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.labels import LabelScreen
@@ -256,7 +257,7 @@ async def test_the_user_labels_on_the_screen_and_an_update_learns_from_it(micro_
 
 def test_a_script_labels_pairs_and_a_forgotten_label_is_an_error(start: Start) -> None:
     driver, records = start(**GIVEN)
-    player = HeadlessRun(Lines(io.StringIO(), io.StringIO()), None)
+    player = HeadlessRun(Lines(io.StringIO(), io.StringIO()), None, Run())
     player.play(parse([{"phase": 1}, {"prefer": ["b", "a"]}, {"prefer": "b"}, {"update": 1}]), driver)
     assert driver.status().update == 1
     assert [r.choice for r in records if isinstance(r, Labelled)] == ["b", "a", "b"]

@@ -20,6 +20,7 @@ from rlplay.scenario.new import from_run, write
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
 from rlplay.trace.records import AnyRecord
+from rlplay.trace.run import Run
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 
@@ -43,7 +44,7 @@ def played_again(tmp_path: Path, run: Path) -> tuple[list[dict[str, Any]], Path]
     write(path, from_run(run, path))
     scenario = load(path)
     again = tmp_path / "again.rlplay"
-    player = HeadlessRun(Lines(io.StringIO(), io.StringIO()), None)
+    player = HeadlessRun(Lines(io.StringIO(), io.StringIO()), None, Run())
     driver = Driver(Job(scenario, str(again), device="cpu", threads=1), player.take)
     driver.load(lambda what, fraction: None)
     player.play(parse(scenario.script), driver)
