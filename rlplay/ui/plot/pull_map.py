@@ -12,10 +12,10 @@ from rlplay.trace.numbers import number, percent
 from rlplay.trace.pulls import Box, Pulls, pulls
 from rlplay.trace.records import Array
 from rlplay.ui.formula.parts import bounds, has_band
-from rlplay.ui.plot.curves import RULE, Margins
+from rlplay.ui.plot.curves import RULE
 from rlplay.ui.plot.picture import AXIS, CURSOR, Picture, Size, painted
 from rlplay.ui.plot.pull_plane import Corner, Plane, plane, regions
-from rlplay.ui.plot.views import LIGHT, NOT_COMPUTED, VALUE, Source
+from rlplay.ui.plot.views import LIGHT, NOT_COMPUTED, VALUE, OfUpdate, Source
 
 UP, DOWN, SILENT = "$scale-up", "$scale-down", "$warning"
 _INKS = RULE, SILENT, UP, DOWN, AXIS
@@ -29,12 +29,10 @@ _AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True)
-class PullMap:
+class PullMap(OfUpdate):
     """A view of one update, not of the run, so it has no cursor."""
 
     title = "Pull map"
-    of_run = False
-    metrics = ()
 
     def state(self, source: Source) -> object:
         """The last optimizer step, whether the update has ended, and the settings that bound its ratios."""
@@ -45,18 +43,9 @@ class PullMap:
     def data(self, source: Source) -> object:
         """What is drawn: ratio, advantage and clipping of every token, equal for equal maps; None before a step."""
         found = pulls(source.live)
-        return (
-            None
-            if found is None
-            else (
-                found.step,
-                *(part.tobytes() for part in (found.ratio, found.advantage, found.silent)),
-            )
-        )
-
-    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
-        """None: the view shares no columns with others."""
-        return 0, 0
+        if found is None:
+            return None
+        return found.step, *(part.tobytes() for part in (found.ratio, found.advantage, found.silent))
 
     def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """The dots; blue ones have A > 0, orange ones A < 0, and clipped ones stand out."""

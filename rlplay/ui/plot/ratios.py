@@ -9,11 +9,10 @@ from rlplay.trace.numbers import percent
 from rlplay.trace.pulls import pulls
 from rlplay.trace.records import Array, Sampled, Stepped, spans
 from rlplay.ui.formula.parts import bounds, has_band
-from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.pull_map import PullMap
-from rlplay.ui.plot.views import FIRST, NOT_RECORDED, Source, View
+from rlplay.ui.plot.views import FIRST, NOT_RECORDED, OfUpdate, Source, View
 
 ONE_STEP_HERE = "One optimizer step per batch, so every ratio is 1 and nothing is clipped."
 ONE_STEP = f"{ONE_STEP_HERE} Raise Iterations (`k`) to see it move."
@@ -22,14 +21,13 @@ ONE_STEP_UNNAMED = "One optimizer step per batch, so every ratio is 1."
 ONE_STEP_THEN = "This update took one optimizer step, so every ratio was 1 and nothing was clipped."
 
 
-class Ratios:
+class Ratios(OfUpdate):
     """A view of one optimizer step, not of the run, so it has no cursor.
 
     Where an update takes one step every ratio in it is 1, and the pull map shows the ratios after the update instead.
     """
 
     title = "Ratio · clip"
-    of_run = False
     metrics = ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside", "ratio_max")
 
     def state(self, source: Source) -> object:
@@ -38,10 +36,6 @@ class Ratios:
         step = _last(source)
         which = None if step is None else (step.update, step.step)
         return which, [source.settings.get(name) for name in names], _past(source), PullMap().state(source)
-
-    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
-        """None: the view shares no columns with others."""
-        return 0, 0
 
     def draw(self, source: Source, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
         """Bars over a range fixed by the settings, to make updates comparable; clipped tokens in front."""

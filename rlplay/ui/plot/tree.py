@@ -15,9 +15,8 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.format.text import token_text
 from rlplay.ui.plot.bars import stroke
-from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import Frame, Picture, Size
-from rlplay.ui.plot.views import VALUE, Source
+from rlplay.ui.plot.views import VALUE, OfUpdate, Source
 
 NOTHING_SAMPLED = "The answers to a prompt will be drawn here, merged where they agree. Press `n` to sample the first."
 ABOVE, BELOW, SAME = "$success", "$error", "$text-muted"
@@ -37,12 +36,10 @@ class Words(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AnswerTree:
+class AnswerTree(OfUpdate):
     """A view of one group of the update on the screen, not of the run, so it has no cursor of its own."""
 
     title = "Answer tree"
-    metrics = ()
-    of_run = False
 
     def state(self, source: Source) -> object:
         """The update with its phase, and the token under the cursor."""
@@ -56,10 +53,6 @@ class AnswerTree:
             return None
         prompt = shown.sampled.prompts[int(shown.sampled.group[root.rows[0]])]
         return prompt, [(_text(shown.sampled, node), len(node.rows), node.reward) for node in _all(root)]
-
-    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
-        """None: the view shares no columns with others."""
-        return 0, 0
 
     def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """A line for each stretch of text, the largest branches opened first, as many as there are lines."""

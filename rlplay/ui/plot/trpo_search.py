@@ -10,9 +10,8 @@ from rlplay.trace.numbers import number
 from rlplay.trace.records import Searched
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.plot.bars import bar
-from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import Frame, Picture, Size
-from rlplay.ui.plot.views import FIRST, Source
+from rlplay.ui.plot.views import FIRST, OfUpdate, Source
 from rlplay.ui.words.trpo_search import NOTHING, kl_limit, split
 
 NOT_YET = "No data yet: phase ④ searches for a step within the KL limit. `.` takes one iteration."
@@ -21,21 +20,16 @@ _DECADES = 3.0
 """Orders of magnitude of the residual between a full bar and none."""
 
 
-class Search:
+class Search(OfUpdate):
     """A view of one update's search, not of the run."""
 
     title = "Trust region"
     metrics = ("kl_old_exact", "step_fraction", "cg_residual", "surrogate_gain")
-    of_run = False
 
     def state(self, source: Source) -> object:
         """The update, and the progress of its search."""
         live = source.live
         return None if live is None else (live.number, len(live.searched), len(live.steps)), kl_limit(source.settings)
-
-    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
-        """None: the view shares no columns with others."""
-        return 0, 0
 
     def draw(
         self,

@@ -136,6 +136,17 @@ class View(Protocol):
         """
 
 
+class OfUpdate:
+    """Base of the views of one update, not of the run: they have no cursor and share no columns with others."""
+
+    of_run = False
+    metrics: tuple[str, ...] = ()
+
+    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
+        """None."""
+        return 0, 0
+
+
 class Detailed(View, Protocol):
     """A view that a comparison of runs can show of each of them."""
 
@@ -189,11 +200,8 @@ class Lines:
         estimators = [_estimator(trace, source) for trace in self.traces]
         branches = len(source.history.abandoned(self.traces[0].metric))
         versions = [source.history.version(name) for name in self.metrics]
-        missing = (
-            None
-            if any(source.history.series(name)[0] for name in self.metrics)
-            else source.missing(self.title, self.metrics)
-        )
+        known = any(source.history.series(name)[0] for name in self.metrics)
+        missing = None if known else source.missing(self.title, self.metrics)
         spread = self._spread(source.shown)
         return versions, source.history.marks, estimators, branches, source.span, missing, spread
 

@@ -11,10 +11,9 @@ from textual.content import Content
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.plot.bars import horizontal
-from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import Frame, Picture, Size
 from rlplay.ui.plot.probability_lines import share_text
-from rlplay.ui.plot.views import VALUE, Source
+from rlplay.ui.plot.views import VALUE, OfUpdate, Source
 from rlplay.worlds.chart import Chart, Square, chart
 from rlplay.worlds.planning import Plan, evaluate, plan
 from rlplay.worlds.world import GOAL, HOLE, WALL, World
@@ -34,7 +33,7 @@ _DEEPEST = 45
 
 
 @dataclass(frozen=True)
-class WorldMap:
+class WorldMap(OfUpdate):
     """A view of one update of a world, not of the run, so it has no cursor of its own.
 
     "policy": the likeliest move, its probability, the value of the square and how often it was visited; "change": the
@@ -43,9 +42,6 @@ class WorldMap:
     """
 
     kind: Kind = "policy"
-
-    metrics = ()
-    of_run = False
 
     @property
     def title(self) -> str:
@@ -60,10 +56,6 @@ class WorldMap:
         sampled = shown.sampled is not None and shown.sampled.done  # only then is the policy on every square known
         which = shown.number, shown.phase, shown.completions, sampled
         return which, source.cursor, source.settings.get("gamma"), id(source.world)
-
-    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
-        """None: the view shares no columns with others."""
-        return 0, 0
 
     def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """The squares, row by row; a bandit's arms as bars."""

@@ -21,12 +21,12 @@ from rlplay.ui.format.keyed import keyed
 from rlplay.ui.layout.side_by_side import counterpart, first_difference
 from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
 from rlplay.ui.plot.several_runs import RUN_STYLES, Shown
+from rlplay.ui.screens.help import Explained
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.two_runs import RunPair, place
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
 from rlplay.ui.widgets.compared_views import ComparedViews
 from rlplay.ui.widgets.inspector import Inspector
-from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words import clipping
 from rlplay.verbs import VERBS
@@ -53,7 +53,7 @@ class DisplayOptions(Protocol):
         """Whether numbers are shown as well as colours."""
 
 
-class CompareScreen(Dialogue[None]):
+class CompareScreen(Explained[None]):
     """Follows two or more sessions, A, B and so on, and shows two of them side by side."""
 
     HELP = """\
@@ -313,12 +313,6 @@ branch left the part that it shares with the other run.
         self.follow()
         panels = self.views.panels if self.views.shown else self.curves.panels
         panels[0].focus()
-
-    def action_help(self) -> None:
-        """Explain the comparison and list all keys."""
-        from rlplay.ui.screens.help import HelpScreen
-
-        self.app.push_screen(HelpScreen(self))
 
     def action_largest(self) -> None:
         """Go to the token with the largest value; if no token is clipped, say why."""

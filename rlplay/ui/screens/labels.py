@@ -18,10 +18,10 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.format.numbers import plain, signed
+from rlplay.ui.screens.help import Explained
 from rlplay.ui.session.labelling import SIDES, Labelling
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.answer import Answer
-from rlplay.ui.widgets.over_another import Dialogue
 
 FRAMES = 15
 KEYS = "`←` A better · `→` B better · `0` skip · `z` undo · `X` skip the rest · `?` help · `esc` later"
@@ -37,7 +37,7 @@ SAME = 5e-4
 """Scores that differ by less look equal on the screen."""
 
 
-class LabelScreen(Dialogue[None]):
+class LabelScreen(Explained[None]):
     """Shows the waiting pairs until none is left or the user leaves; the engine keeps waiting."""
 
     HELP = """\
@@ -220,12 +220,6 @@ The models' scores of a pair appear below only after your choice, so that they c
         """Scroll both answers, if they are longer than their frames."""
         for side in SIDES:
             self._answer(side).scroll_relative(y=lines, animate=False)
-
-    def action_help(self) -> None:
-        """Explain the screen and list its keys."""
-        from rlplay.ui.screens.help import HelpScreen
-
-        self.app.push_screen(HelpScreen(self))
 
     async def action_leave(self) -> None:
         """Return to the main screen. A choice already made counts; the engine waits for the other pairs."""

@@ -15,10 +15,10 @@ from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.typed_number import TypedNumber
+from rlplay.ui.screens.help import Explained
 from rlplay.ui.session.moments import changed_between, moments, sections
 from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
-from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.two_moments import AskedList, BothAnswers
 
@@ -27,7 +27,7 @@ Compare = Callable[[int, int, int], None]
 """Opens the comparison of the tokens of two updates, at a group of the later one."""
 
 
-class MomentsScreen(Dialogue[None]):
+class MomentsScreen(Explained[None]):
     """Follows the run while it is open: evaluations may come, and updates may be discarded."""
 
     HELP = """\
@@ -162,12 +162,6 @@ update: `3` compares update 3, `0` the start.
             self.notify("Held-out answers are kept as text; b compares the tokens of prompts trained on in both.")
         else:
             self._compare(self.before, self.after, asked.after.group)
-
-    def action_help(self) -> None:
-        """Explain the list and its signs."""
-        from rlplay.ui.screens.help import HelpScreen
-
-        self.app.push_screen(HelpScreen(self))
 
 
 def _called(number: int) -> str:

@@ -18,9 +18,9 @@ from rlplay.trace.questions import AnyProbe, Estimate, Recall
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import WARN, keyed
 from rlplay.ui.format.text import literal
+from rlplay.ui.screens.help import Explained
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.entry import Entry
-from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.probe import ProbeBars, ProbeCourse, ProbeTails, ProbeText, described
 from rlplay.ui.words.step_word import worded
 
@@ -39,7 +39,7 @@ ENDED = "The engine has ended: `esc`, then `r` to resume."
 ASKED = "Waiting for the engine …"
 
 
-class ProbeScreen(Dialogue[None]):
+class ProbeScreen(Explained[None]):
     """Asks the engine about the prefix in `session.probing`, also while the run continues."""
 
     HELP = """\
@@ -313,12 +313,6 @@ The probe records nothing and does not change the run: neither its weights nor i
         """Scroll the continuations."""
         tails = self.query_one(ProbeTails)
         tails.scroll_relative(y=pages * max(tails.scrollable_content_region.height - 1, 1), animate=False)
-
-    def action_help(self) -> None:
-        """Explain the screen and list its keys."""
-        from rlplay.ui.screens.help import HelpScreen
-
-        self.app.push_screen(HelpScreen(self))
 
     async def action_leave(self) -> None:
         """Stop typing, or go back to the main screen."""

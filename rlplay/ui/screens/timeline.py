@@ -17,10 +17,10 @@ from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT
 from rlplay.ui.format.text import literal
 from rlplay.ui.messages import Perform, UpdatePicked
+from rlplay.ui.screens.help import Explained
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.timeline import USUAL, Timeline
 from rlplay.ui.shortcuts import LIST_KEYS
-from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.updates import Updates
 from rlplay.ui.words.setting_changes import changes_line
@@ -32,7 +32,7 @@ _DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"
 _EVENTS = f"{EVENT_MARKS['changed']} changed  {EVENT_MARKS['back']} went back  {EVENT_MARKS['on']} resumed"
 
 
-class TimelineScreen(Dialogue[None]):
+class TimelineScreen(Explained[None]):
     """Follows the run while it is open; the cursor stays on its update."""
 
     HELP = f"""\
@@ -202,12 +202,6 @@ this update, with settings that you change; the first run is not touched.
         """Return to the live run."""
         self.post_message(Perform("live"))
         self.dismiss()
-
-    def action_help(self) -> None:
-        """Explain the columns and marks, and list all keys."""
-        from rlplay.ui.screens.help import HelpScreen
-
-        self.app.push_screen(HelpScreen(self))
 
     def action_save(self) -> None:
         """Save the view as files."""
