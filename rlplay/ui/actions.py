@@ -15,6 +15,7 @@ from rlplay.ui.format.legend import coming
 from rlplay.ui.playground import Action, Playground
 from rlplay.ui.plot.first_views import NAMED
 from rlplay.ui.session.facts import facts_of
+from rlplay.ui.widgets.panel import Panel
 from rlplay.ui.words import clipping
 from rlplay.verbs import VERBS
 
@@ -151,8 +152,8 @@ def _clipping(play: Playground) -> str:
 
 
 async def _copy(play: Playground, _argument: Any) -> None:
-    clip = getattr(play.app.focused, "clipping", play.panels.tokens.clipping)
-    what, text = clip()
+    focused = play.app.focused
+    what, text = (focused.clipping() if isinstance(focused, Panel) else None) or play.panels.tokens.clipping()
     if not text:
         play.app.notify("Nothing to copy here yet.")
         return
@@ -257,9 +258,7 @@ async def _log(play: Playground, _argument: Any) -> None:
 
 
 async def _help(play: Playground, _argument: Any) -> None:
-    from rlplay.ui.screens.help import HelpScreen
-
-    play.app.push_screen(HelpScreen(play.app.focused, play.session.settings_of(play.session.shown)))
+    dialogues.explain(play, play.app.focused, play.session.settings_of(play.session.shown))
 
 
 async def _glossary(play: Playground, argument: Any) -> None:

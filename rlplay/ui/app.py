@@ -226,6 +226,10 @@ class RlplayApp(GatedApp):
         if event.dialogue.is_attached and self.teaching.watches_dialogues:
             await event.dialogue.mount(Caption(self.panels.narrator))
 
+    @on(Dialogue.Explain)
+    def _dialogue_asks_for_help(self, event: Dialogue.Explain) -> None:
+        dialogues.explain(self.play, event.dialogue)
+
     @on(MainScreen.Back)
     def _back_from_dialogues(self) -> None:
         self.teaching.dialogues_closed()

@@ -5,13 +5,15 @@ Each is imported when it opens, because the first frame needs none of them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlplay.ui.playground import Playground
 
 if TYPE_CHECKING:
+    from textual.widget import Widget
+
     from rlplay.ui.screens.labels import LabelScreen
     from rlplay.ui.session.session import Session
 
@@ -93,6 +95,13 @@ def _play(play: Playground, name: str, step: int = 0) -> None:
         command = f"rlplay {Shared(name, step=step).code if step else name}"
         play.app.copy_to_clipboard(command)
         play.app.notify(f"Copied: {command}", markup=False)
+
+
+def explain(play: Playground, widget: Widget | None, settings: Mapping[str, Any] | None = None) -> None:
+    """Explain a widget and list its keys; statistics follow the `settings`."""
+    from rlplay.ui.screens.help import HelpScreen
+
+    play.app.push_screen(HelpScreen(widget, settings, play.own_keys, play.session.step_word))
 
 
 def label(play: Playground, session: Session | None = None, letter: str = "") -> None:

@@ -22,6 +22,7 @@ from rlplay.ui.plot.learning_map import LearningMap
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.reading import next_belief, next_evaluation
 from rlplay.ui.session.session import Part, Session
+from rlplay.ui.widgets.curves import RunDetails
 from rlplay.ui.words import clipping
 from rlplay.ui.words.empty_map import COMING, VACANT
 from rlplay.ui.words.narration import (
@@ -135,12 +136,18 @@ class Refresher(Feature):
             play.inspect()
             self._panels.narrator.narrate(_narration(session), play.spot())
         curves.mark_update(session.older_update)
-        curves.world, curves.wanted = session.world, self._wanted_curves()
-        curves.beliefs, curves.evaluations = session.run.beliefs, session.run.evaluations
-        curves.box = None if play.finder.query is None else play.finder.query.box
-        curves.steered = session.has_engine
-        curves.foreign = session.run.started is not None and bool(session.run.started.source)
-        curves.readers = {River: partial(next_belief, session), LearningMap: partial(next_evaluation, session)}
+        curves.take(
+            RunDetails(
+                world=session.world,
+                wanted=self._wanted_curves(),
+                beliefs=session.run.beliefs,
+                evaluations=session.run.evaluations,
+                box=None if play.finder.query is None else play.finder.query.box,
+                steered=session.has_engine,
+                foreign=session.run.started is not None and bool(session.run.started.source),
+                readers={River: partial(next_belief, session), LearningMap: partial(next_evaluation, session)},
+            )
+        )
         settings = session.settings_of(session.shown)
         if not session.source.live and session.status is None:  # the recording is still being read
             self._unshown |= changes & {"update", "history"}

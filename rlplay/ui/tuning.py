@@ -58,6 +58,7 @@ class Tuning(Feature):
             at or self._at_hand(),
             session.abilities,
             bool(started.source),
+            session.step_word,
         )
         # Answers and the token stay visible to preview a change.
         panels.splits.reset()

@@ -1,5 +1,7 @@
 """The panels beside the token, which a large screen has room for."""
 
+from dataclasses import replace
+
 from rlplay.ui.plot.learning_map import LearningMap
 from rlplay.ui.plot.pull_map import PullMap
 from rlplay.ui.plot.ratios import Ratios
@@ -58,7 +60,9 @@ async def test_a_panel_beside_keeps_what_the_user_chose_and_shows_what_had_no_ro
         await app.play.perform("tree")
         await settled(pilot)
         assert app.panels.curves.seen[4].has_focus, "the tree is on the screen already"
-        app.panels.curves.wanted = ["reward", "completions/mean_length", "belief"]
+        app.panels.curves.take(
+            replace(app.panels.curves.details, wanted=["reward", "completions/mean_length", "belief"])
+        )
         app.panels.curves.prepare(
             app.play.session.run.history, app.play.session.shown, app.play.session.settings_of(app.play.session.shown)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -52,7 +53,7 @@ def spoken(scenario: Scenario) -> Iterator[tuple[Settings, list[Expect] | Screen
 
 def _begin_again(app: RlplayApp) -> None:
     """The panels as they are when a lesson begins."""
-    app.panels.curves.wanted = ()
+    app.panels.curves.take(replace(app.panels.curves.details, wanted=()))
     app.panels.curves.exhibit(())
     for panel, view in zip(app.panels.curves.row, OVERVIEW, strict=True):
         panel.overview = OVERVIEW

@@ -273,7 +273,7 @@ async def test_advice_to_turn_a_setting_is_for_ones_own_run():
     app = Host(history, not_ended(live.number))
     async with app.run_test(size=(160, 12)):
         curves = app.query_one(CurvePanels)
-        curves.steered = False
+        curves.take(replace(curves.details, steered=False))
         curves.show(history, not_ended(live.number), CHOSEN)
         for panel in app.panels:
             panel.put(panel.view)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pytest
@@ -107,7 +109,7 @@ async def test_it_is_on_the_screen_at_every_size(size: tuple[int, int]) -> None:
         fed.update(1)
         fed.update(2)
         await settled(pilot)
-        app.panels.curves.wanted = [OVER, "completions/mean_length"]
+        app.panels.curves.take(replace(app.panels.curves.details, wanted=[OVER, "completions/mean_length"]))
         app.panels.curves.show(app.play.session.run.history, app.play.session.shown, app.play.session.settings)
         await settled(pilot)
         panel = app.panels.curves.panels[0]
@@ -117,7 +119,7 @@ async def test_it_is_on_the_screen_at_every_size(size: tuple[int, int]) -> None:
         assert "· left" in title(panel)
         assert "· right" in subtitle(panel)
         assert len(shown(panel).split("\n")) > 3
-        app.panels.curves.wanted = ["reward", "completions/mean_length"]
+        app.panels.curves.take(replace(app.panels.curves.details, wanted=["reward", "completions/mean_length"]))
         app.panels.curves.show(app.play.session.run.history, app.play.session.shown, app.play.session.settings)
         await settled(pilot)
         assert (panel in app.panels.curves.seen) == (size[0] > 80), "the header has the reward alone"

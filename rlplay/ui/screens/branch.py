@@ -17,7 +17,7 @@ class BranchScreen(KnobsScreen):
 
     def __init__(self, session: Session, started: Started, number: int) -> None:
         """A branch of the session's run from the end of update `number`."""
-        super().__init__(session.settings_after(number), scenario_of(started))
+        super().__init__(session.settings_after(number), scenario_of(started), step_word=session.step_word)
         self._number = number
         looked_at = session.older_update
         self._unfinished = looked_at if looked_at is not None and number == session.run.finished < looked_at else None

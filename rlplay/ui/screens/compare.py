@@ -152,7 +152,7 @@ branch left the part that it shares with the other run.
             self._rewinds = rewinds
             self.runs.forget()
         self._head()
-        self.curves.overlay()
+        self.curves.overlay(self.sessions[0].world)
         self.curves.mark_update(self.runs.picked)
         styles = [tokens.run_style for tokens in self.tokens]
         self.views.follow(self.runs, styles, [tokens.cursor for tokens in self.tokens])

@@ -23,9 +23,10 @@ from rlplay.ui.messages import Perform
 from rlplay.ui.shortcuts import LIST_KEYS, written
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.over_another import Dialogue
+from rlplay.ui.widgets.panel import Panel
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
-from rlplay.ui.words.step_word import step_word_of, worded
+from rlplay.ui.words.step_word import worded
 from rlplay.verbs import VERBS
 
 GENERAL = """\
@@ -68,8 +69,16 @@ class HelpScreen(Dialogue[None]):
         *LIST_KEYS,
     ]
 
-    def __init__(self, widget: Widget | None, settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        widget: Widget | None,
+        settings: Mapping[str, Any] | None = None,
+        own_keys: Mapping[str, str] | None = None,
+        step_word: str = "token",
+    ) -> None:
+        """`own_keys` are the user's, by action; `step_word` names what the policy samples."""
         super().__init__()
+        self._own_keys, self._step_word = own_keys or {}, step_word
         self._panel = _explained(widget)
         self._settings = settings or {}
 
@@ -77,9 +86,9 @@ class HelpScreen(Dialogue[None]):
         with VerticalScroll() as page:
             page.border_title = "Help"
             page.border_subtitle = keyed("`↑ ↓` scroll · `?` glossary · `esc` close")
-            word = step_word_of(self.app)
+            word = self._step_word
             about = worded((self._panel.HELP if self._panel is not None else "") or GENERAL, word)
-            keys = _keys(self._panel, getattr(getattr(self.app, "play", None), "own_keys", {}), word)
+            keys = _keys(self._panel, self._own_keys, word)
             yield Static(Content("\n\n").join([markdown(about), *_statistics(self._panel, self._settings, word), keys]))
 
     def on_mount(self) -> None:
@@ -113,7 +122,7 @@ def _statistics(panel: Widget | None, settings: Mapping[str, Any], word: str) ->
             yield _block(worded(lens.title, word), lens.symbol, worded(lens.formula, word), reading)
     rewarded = isinstance(panel, Rollouts) and kind_of(settings) in REWARDED
     names = ("reward", "frac_reward_zero_std", "completions/clipped_ratio") if rewarded else ()
-    for name in names or getattr(panel, "help_metrics", ()):
+    for name in names or (panel.help_metrics if isinstance(panel, Panel) else ()):
         row = describe(name)
         if row is not None:
             reading = f"{row.reading} {f'In {row.unit}.' if row.unit else ''}".strip()

@@ -26,7 +26,6 @@ from rlplay.ui.messages import CursorStepped, Drafted, PreviewToggled
 from rlplay.ui.session.draft import Draft
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch, ValueEntry, name_and_number
 from rlplay.ui.widgets.over_another import Dialogue
-from rlplay.ui.words.step_word import step_word_of
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
 TYPING = "`enter` accept · `esc` cancel"
@@ -88,17 +87,17 @@ class KnobsScreen(Dialogue[Changes | None]):
 
     def __init__(
         self, settings: dict[str, Any], scenario: Scenario, live: bool = True, at: str | None = None,
-        abilities: Abilities | None = None, foreign: bool = False,
+        abilities: Abilities | None = None, foreign: bool = False, step_word: str = "token",
     ) -> None:  # fmt: skip
         """`settings` are the current ones in a run of `scenario`; without `live` they can only be viewed and copied.
 
-        The cursor starts on the setting named `at`, else on the first.
+        The cursor starts on the setting named `at`, else on the first. `step_word` names what the policy samples.
         """
         super().__init__()
         self.draft = Draft(settings, live, abilities, foreign)
         self.reproduction = Reproduction(scenario)
         self.live, self.at = live, at
-        self._foreign = foreign
+        self._foreign, self._step_word = foreign, step_word
         self._named = scenario.knobs
         self._only = self._named or list(KNOBS)
         self.sought = ""
@@ -374,7 +373,7 @@ class KnobsScreen(Dialogue[Changes | None]):
 
     def _detail(self, name: str) -> Content:
         knob = KNOBS[name]
-        lines = described(self.draft, knob, self._row(knob), step_word_of(self.app))
+        lines = described(self.draft, knob, self._row(knob), self._step_word)
         if trouble := self.refused or self.draft.problem:
             outcome = [Content.styled(f"▲ {visible(trouble)}", "$error")]
         else:

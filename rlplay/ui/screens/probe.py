@@ -200,6 +200,7 @@ The probe records nothing and does not change the run: neither its weights nor i
         text, bars, tails = self.query_one(ProbeText), self.query_one(ProbeBars), self.query_one(ProbeTails)
         course = self.query_one(ProbeCourse)
         word = self.session.step_word
+        bars.speak(word)
         bars.words = worded(self._words(), word)
         text.show()
         text.follow()

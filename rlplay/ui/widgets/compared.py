@@ -14,6 +14,7 @@ from rlplay.ui.plot.views import Source
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.tokens import Tokens
+from rlplay.worlds.world import World
 
 _SHOWN = (
     ("reward", "rewards/accuracies", "accuracy", "mean_token_accuracy"),
@@ -98,9 +99,9 @@ class ComparedPanels(CurvePanels):
         self._runs = runs
         self.row: list[CurvePanel] = [ComparedPanel(Overlay(names, runs)) for names in _SHOWN]
 
-    def overlay(self) -> None:
-        """Draw the current state of the runs."""
+    def overlay(self, world: World | None) -> None:
+        """Draw the current state of the runs, which play in the same `world`."""
         _, first = self._runs()[0]
-        drawn = [panel.show(Source(first)) for panel in self.row]
+        drawn = [panel.show(Source(first, world=world)) for panel in self.row]
         if any(drawn):
             self.align()

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content, Span
 from textual.message import Message
 
+from rlplay.scenario.world import step_word
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
@@ -35,11 +36,12 @@ from rlplay.ui.plot.world_map import WorldMap, unshaded
 from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.box_drag import BoxDrag
 from rlplay.ui.widgets.lines import COLOURS, CORNERS
+from rlplay.ui.widgets.panel import Panel
 from rlplay.ui.words.glossary_entries import explained
-from rlplay.ui.words.step_word import step_word_of, worded
+from rlplay.ui.words.step_word import worded
 
 
-class CurvePanel(BoxDrag, can_focus=True):
+class CurvePanel(Panel, BoxDrag, can_focus=True):
     """One plot: one or two curves over the updates, or the ratios of the last optimizer step."""
 
     HELP = f"""\
@@ -315,7 +317,10 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
     def _tip(self) -> str:
         rows = [row for row in map(describe, self.view.metrics) if row is not None]
         readings = [f"{row.title}: {row.reading}" for row in rows if row.reading]
-        return worded(" ".join([*readings, "Click for the next view."]), step_word_of(self.app))
+        return worded(
+            " ".join([*readings, "Click for the next view."]),
+            step_word(None if self.source is None else self.source.world),
+        )
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor at the mouse; a second click shows that update. On the title, show the next view."""

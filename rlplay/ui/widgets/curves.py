@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from textual import events, on
@@ -39,6 +39,23 @@ _FRAME = 4
 """Columns of a panel's border and padding."""
 _LINES_BESIDE = 12
 """Of each panel in the column beside the token, with its frame."""
+
+
+@dataclass(frozen=True)
+class RunDetails:
+    """What the views draw besides the run's numbers."""
+
+    world: World | None = None
+    wanted: Sequence[str] = ()
+    """The panels that the scenario wants."""
+    beliefs: Beliefs | None = None
+    evaluations: Evaluations | None = None
+    box: Box | None = None
+    """The part of the pull map that filters the tokens."""
+    steered: bool = True
+    foreign: bool = False
+    readers: Mapping[type, Callable[[], bool]] = field(default_factory=dict)
+    """By the kind of a view, what reads one record that it lacks; False if it lacks none."""
 
 
 class Beside(Widget):
@@ -84,8 +101,6 @@ class CurvePanels(Widget):
         self._beside = [CurvePanel(view, replayed) for view in further(OVERVIEW, {})[:beside]]
         self.beside = Beside(self, self._beside)
         self._replayed = replayed
-        self.steered = not replayed
-        self.foreign = False
         self._given: tuple[View, ...] = tuple(panel.view for panel in self.panels)
         self._stacked = False
         self._leads = False  # whether the first panel shows more than the reward, which is in the header
@@ -96,14 +111,9 @@ class CurvePanels(Widget):
         self._stepped: Update | None = None
         self._settings: dict[str, Any] = {}
         self._cursor = 0, 0
-        self.world: World | None = None
         self._arranged_for: World | None = None
-        self.beliefs: Beliefs | None = None
-        self.evaluations: Evaluations | None = None
-        self.box: Box | None = None  # the part of the pull map that filters the tokens
-        self.readers: Mapping[type, Callable[[], bool]] = {}  # read one record that the views of a kind lack
+        self.details = RunDetails(steered=not replayed)
         self._paint: tuple[World | None, dict[str, float | str], World | None] = None, {}, None
-        self.wanted: Sequence[str] = ()  # by the scenario
         self._put_up: dict[CurvePanel, str] = {}
 
     def compose(self) -> ComposeResult:
@@ -119,6 +129,10 @@ class CurvePanels(Widget):
         for panel in self.panels:
             panel.mark_update(update)
 
+    def take(self, details: RunDetails) -> None:
+        """Take what is known of the run besides its numbers; `prepare` draws it."""
+        self.details = details
+
     def show(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
         """Draw the run so far and the update on the screen, which had `settings`."""
         self.prepare(history, live, settings)
@@ -133,7 +147,7 @@ class CurvePanels(Widget):
 
     def fit(self, settings: dict[str, Any]) -> bool:
         """Whether the panels offer the views for these settings."""
-        return self.panels[0].overview == overview(settings, self.world, self.wanted)
+        return self.panels[0].overview == overview(settings, self.details.world, self.details.wanted)
 
     def prepare(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
         """Prepare the run so far for `draw_next`, which draws one panel at a time."""
@@ -141,16 +155,16 @@ class CurvePanels(Widget):
             live.steps or live.searched or (self._stepped is not None and live.number < self._stepped.number)
         ):
             self._stepped, self._settings = live, settings
-        self._take(overview(settings, self.world, self.wanted), settings)
-        if self._arranged_for is not self.world:
+        self._take(overview(settings, self.details.world, self.details.wanted), settings)
+        if self._arranged_for is not self.details.world:
             self.rearrange()
         painted = self._painted(settings.get("squares") or {})
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
         source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
         source = replace(
-            source, beliefs=self.beliefs, evaluations=self.evaluations, box=self.box, steered=self.steered,
-            foreign=self.foreign,
+            source, beliefs=self.details.beliefs, evaluations=self.details.evaluations, box=self.details.box,
+            steered=self.details.steered, foreign=self.details.foreign,
         )  # fmt: skip
         self._source = source
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
@@ -159,11 +173,11 @@ class CurvePanels(Widget):
 
     def _painted(self, squares: Mapping[str, float | str]) -> World | None:
         """The world as the settings paint it; as it is drawn if they do not fit it, as in a damaged run."""
-        if self._paint[0] is not self.world or self._paint[1] != squares:
-            painted = self.world
+        if self._paint[0] is not self.details.world or self._paint[1] != squares:
+            painted = self.details.world
             with contextlib.suppress(WorldError):
-                painted = None if self.world is None else self.world.repainted(squares)
-            self._paint = self.world, dict(squares), painted
+                painted = None if self.details.world is None else self.details.world.repainted(squares)
+            self._paint = self.details.world, dict(squares), painted
         return self._paint[2]
 
     @property
@@ -178,7 +192,7 @@ class CurvePanels(Widget):
 
     def draw_next(self) -> bool:
         """Draw one panel with news; False if there is none. A view in sight first reads a record that it lacks."""
-        for kind, read in self.readers.items():
+        for kind, read in self.details.readers.items():
             lacking = [panel for panel in self.seen if isinstance(panel.view, kind)]
             if not self._due and lacking and read():
                 self._due = [(panel, panel.source) for panel in lacking if panel.source is not None]
@@ -282,9 +296,9 @@ class CurvePanels(Widget):
 
     def _arrange(self, size: Size) -> None:
         columns = next(count for width, count in _COLUMNS if size.width >= width)
-        if self.world is not None:
-            columns = max(1, min(columns, size.width // (least_width(self.world) + _FRAME)))
-        self._arranged_for = self.world
+        if self.details.world is not None:
+            columns = max(1, min(columns, size.width // (least_width(self.details.world) + _FRAME)))
+        self._arranged_for = self.details.world
         rows = 2 if columns < len(self.row) and size.height >= _TWO_ROWS else 1
         if columns == 1:
             rows = max(rows, min(len(self._exhibited), len(self.row), size.height // _LEAST_LINES))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from textual import events
 from textual.app import RenderResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 
 from rlplay.link.messages import Abilities
 from rlplay.ui.shortcuts import Shortcut, written
+from rlplay.ui.widgets.panel import Panel
 from rlplay.ui.words.step_word import worded
 from rlplay.verbs import VERBS, Verb
 
@@ -91,8 +92,9 @@ class Footer(Widget):
 
     def follow(self, focused: Widget | None) -> None:
         """Show the keys of the panel with the focus, as they are in its present view."""
-        shortcuts: tuple[Shortcut, ...] = getattr(focused, "shortcuts", getattr(focused, "SHORTCUTS", ()))
-        bound = [each for each in getattr(focused, "BINDINGS", ()) if isinstance(each, Binding) and each.id]
+        shortcuts: Sequence[Shortcut] = focused.shortcuts if isinstance(focused, Panel) else ()
+        bindings: Iterable[BindingType] = () if focused is None else focused.BINDINGS
+        bound = [each for each in bindings if isinstance(each, Binding) and each.id]
         names = {key: verb.name for verb in VERBS.values() for key in verb.keys} | {each.key: each.id for each in bound}
         before, self._panel = (
             self._panel,

@@ -22,6 +22,7 @@ from rlplay.ui.format.text import TICK
 from rlplay.ui.messages import Perform
 from rlplay.ui.terminal.gate import passed, ungated
 from rlplay.ui.theme.colours import Palette, palette
+from rlplay.ui.widgets.panel import Panel
 from rlplay.ui.widgets.splits import Splits
 
 CORNERS = 6
@@ -31,7 +32,7 @@ _NEAR = 4
 COLOURS = {None: 2, "standard": 16, "windows": 16, "256": 256, "truecolor": 1 << 24}
 
 
-class Lines(ScrollView, can_focus=True):
+class Lines(Panel, ScrollView, can_focus=True):
     """Base of the panels made of lines. Subclasses define the number of lines and the content of each."""
 
     EMPTY = ""

@@ -166,9 +166,20 @@ class Dialogue(OverAnother, ModalScreen[ScreenResultType]):
             super().__init__()
             self.dialogue = dialogue
 
+    class Explain(Message):
+        """The user wants to know what the dialogue shows, and its keys."""
+
+        def __init__(self, dialogue: Screen[Any]) -> None:
+            super().__init__()
+            self.dialogue = dialogue
+
     async def _compose(self) -> None:
         await super()._compose()
         self.post_message(self.Opened(self))
+
+    def action_help(self) -> None:
+        """Explain the dialogue and list its keys."""
+        self.post_message(self.Explain(self))
 
 
 @lru_cache(4096)

@@ -22,7 +22,6 @@ from rlplay.ui.plot.probability_lines import probability_lines, share_text
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.theme.colours import STEPS, Palette
 from rlplay.ui.widgets.lines import Lines
-from rlplay.ui.words.step_word import step_word_of
 
 WRITERS: tuple[Writer, ...] = ("policy", "reference")
 TRACK = 40
@@ -151,6 +150,12 @@ class ProbeText(ProbePanel, can_focus=True, inherit_bindings=False):
 class ProbeBars(ProbePanel):
     """The candidates for the place, with their probabilities under the reference and the policy."""
 
+    _step_word = "token"
+
+    def speak(self, step_word: str) -> None:
+        """Name what the policy samples."""
+        self._step_word = step_word
+
     def made(self) -> Iterator[list[Segment]]:
         """A line for each candidate, one for the rest, then a summary of the two distributions."""
         peeked = self.probing.peeked
@@ -159,7 +164,7 @@ class ProbeBars(ProbePanel):
         fresh = self.probing.fresh
         if fresh and peeked.ended:
             yield [Segment("The answer ends here.", self.palette.text)]
-            yield [Segment(f"← an earlier {step_word_of(self.app)}", self.palette.muted)]
+            yield [Segment(f"← an earlier {self._step_word}", self.palette.muted)]
             return
         text, bar = self._columns()
         head = f"{'':{text + 2}}{'reference':<{bar + 6}}{'policy now':<{bar + 6}}"

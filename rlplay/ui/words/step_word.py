@@ -20,11 +20,6 @@ def worded(text: str, step_word: str) -> str:
     return _TOKEN.sub(lambda found: (step_word.capitalize() if found[1] == "T" else step_word) + found[2], text)
 
 
-def step_word_of(app: object) -> str:
-    """The word for the run on the screen of `app`, if it has one."""
-    return str(getattr(getattr(getattr(app, "play", None), "session", None), "step_word", "token"))
-
-
 def numbered(sampled: Sampled, token: int, step_word: str) -> str:
     """Which token of its answer `token` is, in `sampled` with that answer alone; squares are not counted as moves."""
     if step_word == "token":
