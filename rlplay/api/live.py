@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from rlplay.algorithms.own import functions_in
-from rlplay.api.recorded import Run
+from rlplay.api.recorded import Run as RecordedRun
 from rlplay.engine.driver import Driver
 from rlplay.scenario.changes import with_changes
 from rlplay.scenario.job import new_job
@@ -19,6 +19,7 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
 from rlplay.scenario.trust import code_of
 from rlplay.trace.records import AnyRecord, Notice
+from rlplay.trace.run import Run
 from rlplay.trace.update import Phase
 from rlplay.trusted import agree, contents, follow, place, strange
 
@@ -28,10 +29,11 @@ class Live:
 
     def __init__(self, job: Job) -> None:
         """Load model and task of the job; raises ValueError, one line, if something is missing or does not fit."""
-        self._driver = Driver(job, _warn)
+        self._folded = Run(kept=1, candidates=False)
+        self._driver = Driver(job, self._take)
         self._driver.load(lambda _what, _share: None)
         self._open = True
-        self.run = Run(Path(job.run))
+        self.run = RecordedRun(Path(job.run))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -44,7 +46,7 @@ class Live:
         If training fails or is interrupted, the run is back at the end of the last finished update.
         """
         self._advance("update", count)
-        return self.run.metrics[self._driver.status().update]
+        return self._folded.history.at(self._driver.status().update)
 
     def phase(self) -> Phase:
         """Go on to the end of one phase and return its name: sample, score, credit, update or after."""
@@ -70,6 +72,12 @@ class Live:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _take(self, record: AnyRecord) -> None:
+        """Take a record; what the screen would show as a notice is a warning."""
+        self._folded.add(record)
+        if isinstance(record, Notice) and record.level != "info":
+            warnings.warn(record.text, stacklevel=2)
 
     def _advance(self, until: Until, count: int) -> None:
         self._check_open()
@@ -111,9 +119,3 @@ def _ask_trust(code: list[str], trusted: bool) -> None:
         raise ValueError(f"it would run the code of {', '.join(asked)}; read that first, then add trust=True")
     if code:
         agree(seen)
-
-
-def _warn(record: AnyRecord) -> None:
-    """What the screen would show as a notice."""
-    if isinstance(record, Notice) and record.level != "info":
-        warnings.warn(record.text, stacklevel=2)

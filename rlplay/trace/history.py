@@ -117,6 +117,15 @@ class History:
         line = self._lines.get(name)
         return ([], []) if line is None else (line.updates.tolist(), line.values.tolist())
 
+    def at(self, update: int) -> dict[str, float]:
+        """Every metric of one update of the live branch, by name."""
+        found = {}
+        for name, line in self._lines.items():
+            place = bisect_left(line.updates, update)
+            if place < len(line.updates) and line.updates[place] == update:
+                found[name] = line.values[place]
+        return found
+
     def version(self, name: str) -> int:
         """A number that changes whenever the series of one metric does."""
         line = self._lines.get(name)

@@ -30,6 +30,16 @@ def test_series_hold_every_finished_update() -> None:
     assert "clip_ratio/high_mean" in history.names()
 
 
+def test_the_metrics_of_an_update_are_those_that_were_recorded_with_it() -> None:
+    history = lived(1, 2, 3)
+    history.add(synthetic_evaluated(2))
+    finished = synthetic_update(2)[-1]
+    assert isinstance(finished, Finished)
+    assert history.at(2) == finished.metrics | synthetic_evaluated(2).metrics
+    assert "eval_reward" not in history.at(3)
+    assert history.at(4) == {}
+
+
 def test_an_unknown_metric_is_empty() -> None:
     assert History().series("reward") == ([], [])
     assert History().latest("reward") is None

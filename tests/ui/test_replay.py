@@ -14,6 +14,8 @@ from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.plot.picture import CURSOR
 from rlplay.ui.session import sources
+from rlplay.ui.session.reading import next_belief
+from rlplay.ui.session.session import Session
 from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 from tests.ui.stage import all_text, settled, text_of, until
@@ -282,6 +284,21 @@ def test_opening_decodes_no_record_of_the_updates(run, monkeypatch):
         await source.close()
 
     asyncio.run(start())
+
+
+async def test_a_recording_that_is_opened_again_is_read_anew(run):
+    source = ReplaySource(run)
+    session, kept = Session(source), []
+    for _ in range(2):
+        await source.start()
+        while not source._queue.empty():
+            session.apply(source._queue.get_nowait())
+        kept.append(session.run.beliefs.known)
+        while next_belief(session):
+            pass
+        kept.append(session.run.beliefs.known)
+    assert kept == [0, 4, 0, 4], "the trainer may have gone back while nobody looked"
+    await source.close()
 
 
 async def test_a_growing_run_is_followed(tmp_path, monkeypatch):

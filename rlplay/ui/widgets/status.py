@@ -155,7 +155,7 @@ def _progress(session: Session) -> list[Part]:
         parts.append((f"update {status.update}", "$foreground"))
     elif status is not None and session.run.newest is not None:
         parts.append((f"update {session.run.newest.number} of {status.recorded}", "$foreground"))
-        tokens = dict(zip(*session.run.history.series("num_tokens"), strict=True)).get(session.run.newest.number)
+        tokens = session.run.history.at(session.run.newest.number).get("num_tokens")
     if tokens:
         parts.append((f" · {tokens:,.0f} {session.step_word}s", "$text-muted"))
     if session.seconds:
