@@ -188,6 +188,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.algorithm != ""
 
 
+UNKNOWN = Settings(algorithm="")
+"""The settings of a run that says nothing of them."""
+
+
 def row(settings: Settings, name: str) -> Any:
     """The row that `settings` choose for `name`: one of `CHOICES`, or one of the user's functions."""
     word = getattr(settings, name)

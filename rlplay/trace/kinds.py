@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 SomeSettings = dict[str, Any]
 """Some settings by name: those that a change, an algorithm, a scenario or another trainer names."""
@@ -17,13 +16,13 @@ Only the first three have rewards and advantages. The others have labels: which 
 REWARDED: tuple[Kind, ...] = ("rewards", "learned rewards", "action values")
 
 
-def kind_of(settings: Mapping[str, Any]) -> Kind:
-    """The kind of update under these settings; rewards by rule if they are unknown."""
-    loss_type = settings.get("loss_type", "policy_gradient")
-    if loss_type == "policy_gradient":
-        return "learned rewards" if (settings.get("reward_weights") or {}).get("reward_model") else "rewards"
-    if loss_type in ("q_learning", "sarsa"):
-        return "action values"
-    if loss_type == "sft":
-        return "imitation"
-    return "reward model" if loss_type == "reward" else "pairs"
+class Learning(Protocol):
+    """What the statistics of an update depend on in its settings."""
+
+    @property
+    def kind(self) -> Kind:
+        """What the update learns from."""
+
+    @property
+    def num_iterations(self) -> int:
+        """Passes over the batch."""

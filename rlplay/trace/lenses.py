@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from rlplay.trace.kinds import Kind, kind_of
+from rlplay.trace.kinds import Kind, Learning
 from rlplay.trace.plugins import additions, refuse
 from rlplay.trace.records import Array
 from rlplay.trace.update import Phase, Update
@@ -43,10 +43,10 @@ class Lens:
         """Whether the scale has a neutral middle, with values on both sides of it."""
         return self.scale != "sequential"
 
-    def of(self, settings: Mapping[str, Any]) -> Lens:
+    def of(self, settings: Learning) -> Lens:
         """The statistic for an update with these settings, with its title and scale."""
-        instead = dict(self.instead.get(kind_of(settings), {}))
-        passes = settings.get("num_iterations", 1)
+        instead = dict(self.instead.get(settings.kind, {}))
+        passes = settings.num_iterations
         if self.adds_up and passes > 1:
             instead |= {"low": self.low * passes, "high": self.high * passes}
         return replace(self, **instead) if instead else self
@@ -308,10 +308,10 @@ def join_lenses() -> None:
     LENSES.update({name: _guarded(lens) for name, lens in additions("rlplay.lenses", Lens, LENSES).items()})
 
 
-def automatic(phase: Phase, settings: Mapping[str, Any]) -> str:
+def automatic(phase: Phase, settings: Learning) -> str:
     """The lens for a phase of an update with these settings.
 
     Where action values are learned, probabilities change only where another move becomes the best, so the TD errors
     stay in view.
     """
-    return "advantages" if phase == "after" and kind_of(settings) == "action values" else AUTOMATIC[phase]
+    return "advantages" if phase == "after" and settings.kind == "action values" else AUTOMATIC[phase]

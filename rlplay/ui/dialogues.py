@@ -5,10 +5,12 @@ Each is imported when it opens, because the first frame needs none of them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rlplay.algorithms.settings import UNKNOWN, Settings
+from rlplay.trace.kinds import SomeSettings
 from rlplay.ui.playground import Playground
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def paste(play: Playground) -> None:
     from rlplay.scenario.reproduction import scenario_of
     from rlplay.ui.screens.paste import PasteScreen
 
-    async def pasted(changes: dict[str, Any] | None) -> None:
+    async def pasted(changes: SomeSettings | None) -> None:
         if changes:
             await play.perform("set", changes)
 
@@ -97,7 +99,7 @@ def _play(play: Playground, name: str, step: int = 0) -> None:
         play.app.notify(f"Copied: {command}", markup=False)
 
 
-def explain(play: Playground, widget: Widget | None, settings: Mapping[str, Any] | None = None) -> None:
+def explain(play: Playground, widget: Widget | None, settings: Settings = UNKNOWN) -> None:
     """Explain a widget and list its keys; statistics follow the `settings`."""
     from rlplay.ui.screens.help import HelpScreen
 
@@ -135,7 +137,7 @@ def branch(play: Playground, number: int | None) -> None:
 
     at = play.session.branches_at if number is None else number
 
-    def begin(changes: dict[str, Any] | None) -> None:
+    def begin(changes: SomeSettings | None) -> None:
         if changes is not None:
             play.app.run_worker(play.other_runs.branch_off(at, changes), group="branch", exclusive=True)
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from textual.message import Message
 
+from rlplay.trace.kinds import SomeSettings
+
 
 class CursorMoved(Message):
     """The cursor moved to token `token` of completion `completion` (both from 0, as sampled)."""
@@ -40,7 +42,7 @@ class Perform(Message):
 class Drafted(Message):
     """The user changed settings but did not apply them yet: the `changes` so far."""
 
-    def __init__(self, changes: dict[str, Any]) -> None:
+    def __init__(self, changes: SomeSettings) -> None:
         super().__init__()
         self.changes = changes
 

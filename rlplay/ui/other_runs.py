@@ -16,6 +16,7 @@ from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Job
 from rlplay.scenario.trust import code_of_run
 from rlplay.trace.branch import Stopped, branch
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Started
 from rlplay.trace.runfile_format import RunFileError
@@ -42,7 +43,7 @@ class OtherRuns:
         for session in self.sessions:
             self._follow(session)
 
-    def _follow(self, session: Session, changes: dict[str, Any] | None = None) -> None:
+    def _follow(self, session: Session, changes: SomeSettings | None = None) -> None:
         """Take its events. A branch first has its `changes` set and then plays one update."""
         waiting = changes
 
@@ -56,7 +57,7 @@ class OtherRuns:
 
         self._app.run_worker(follow(session, heard), group="other runs", exit_on_error=False)
 
-    async def branch_off(self, number: int, changes: dict[str, Any]) -> None:
+    async def branch_off(self, number: int, changes: SomeSettings) -> None:
         """Copy the run up to update `number`, start an engine on the copy and compare the two; keys wait meanwhile.
 
         The branch replaces the other runs: the engine of an earlier branch ends, and its run file stays.

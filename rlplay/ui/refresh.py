@@ -10,7 +10,6 @@ import msgspec
 from textual.notifications import SeverityLevel
 
 from rlplay.scenario.reproduction import scenario_of
-from rlplay.trace.kinds import kind_of
 from rlplay.trace.records import Started
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Phase
@@ -87,7 +86,7 @@ class Refresher(Feature):
     def _list(self, changes: set[Part]) -> None:
         play, session, preview = self._playground, self._playground.session, self._playground.preview
         tokens, rollouts = self._panels.tokens, self._panels.rollouts
-        kind = kind_of(session.settings_of(session.shown))
+        kind = session.settings_of(session.shown).kind
         matching = play.finder.filter(session.shown, order(session.shown, play.sort))
         listed = play.folding.fold(session.shown, matching, kind)
         play.finder.keep(listed)

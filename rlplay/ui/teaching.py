@@ -7,10 +7,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from rlplay import user_preferences
-from rlplay.algorithms.settings import Settings
 from rlplay.link.messages import Advance, Set, Status
 from rlplay.scenario.reproduction import Reproduction, bundled_name, scenario_of
 from rlplay.scenario.script import parse
@@ -145,5 +142,4 @@ class Teaching(Feature):
         """The share code of the lesson at this moment, and what it leaves out; or "", and why there is none."""
         session = self._playground.session
         assert session.run.started is not None
-        held = msgspec.convert(session.settings, Settings)
-        return Reproduction(scenario_of(session.run.started)).moment(self.lesson.played.steps, held)
+        return Reproduction(scenario_of(session.run.started)).moment(self.lesson.played.steps, session.settings)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlplay.link.messages import Set, Status
 from rlplay.scenario.reproduction import scenario_of
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.questions import Imagined
 from rlplay.ui.playground import Feature, Playground
 from rlplay.ui.widgets.curve_panel import CurvePanel
@@ -57,7 +58,7 @@ class Tuning(Feature):
             session.source.live,
             at or self._at_hand(),
             session.abilities,
-            bool(started.source),
+            session.on_record().keys() if started.source else None,
             session.step_word,
         )
         # Answers and the token stay visible to preview a change.
@@ -71,7 +72,7 @@ class Tuning(Feature):
         curves = focused.view.metrics if isinstance(focused, CurvePanel) else ()
         return next((BY_CURVE[name] for name in curves if name in BY_CURVE), self._last)
 
-    async def draft(self, changes: dict[str, Any]) -> None:
+    async def draft(self, changes: SomeSettings) -> None:
         """Preview `changes`, unless they are those of a branch, which do not concern this run."""
         if self.knobs is not None:
             await self._preview.draft(changes)
@@ -99,7 +100,7 @@ class Tuning(Feature):
         if self.knobs is not None:
             self.knobs.tell(self._preview.words, self._preview.result is not None)
 
-    async def _closed(self, changes: dict[str, Any] | None) -> None:
+    async def _closed(self, changes: SomeSettings | None) -> None:
         self._last = None if self.knobs is None else self.knobs.name_under_cursor
         self.knobs = None
         self._playground.panels.main.remove_class("-knobs")

@@ -281,7 +281,7 @@ async def test_applying_an_algorithm_whose_file_has_just_gone(tmp_path: Path) ->
     app = RlplayApp(ReplaySource(recorded))
     async with app.run_test(size=(120, 35)) as pilot:
         await settled(pilot)
-        screen = KnobsScreen(msgspec.to_builtins(SETTINGS), load("learn-to-think"))
+        screen = KnobsScreen(SETTINGS, load("learn-to-think"))
         await app.push_screen(screen)
         screen.draft.put("algorithm", str(path))
         path.unlink()
@@ -295,7 +295,7 @@ def test_resetting_the_algorithm_puts_back_all_that_it_set(file: Write, tmp_path
     file(FINE)
     (tmp_path / "soft.yaml").write_text("title: S\nsettings: {surrogate: my.py:f, learning_rate: 0.5, lam: 0.5}\n")
     began = resolve({"algorithm": "dapo", "learning_rate": 0.1, "temperature": 0.7})
-    draft = Draft(msgspec.to_builtins(began))
+    draft = Draft(began)
     draft.put("algorithm", str(tmp_path / "soft.yaml"))
     assert draft.value("learning_rate") == 0.5
     draft.put("algorithm", "ppo")

@@ -174,7 +174,7 @@ def test_nothing_that_another_process_sends_runs_code_in_the_screen(
         session = Session(source)  # type: ignore[arg-type]
         with suppress(*REFUSED):
             session.apply(event)
-        looked_at(session.settings)
+        looked_at(session.on_record())
         assert not mark.exists(), event
 
 

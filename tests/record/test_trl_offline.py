@@ -29,11 +29,11 @@ with warnings.catch_warnings():
         SFTTrainer,
     )
 
+from rlplay.algorithms.settings import decoded
 from rlplay.foreign.recording import Recording
 from rlplay.record.trl import RlplayCallback
 from rlplay.record.trl.known import known
 from rlplay.record.trl.settings import settings_of
-from rlplay.trace.kinds import kind_of
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped
 from tests.record import tiny
 
@@ -179,7 +179,7 @@ def compare(case: str, trainer: Any, spy: Spy, folder: Path) -> None:
     """The recording in `folder` with what the trainer computed."""
     reading = Recording(folder / "rec")
     settings, records = reading.started().settings, reading.fresh()
-    assert kind_of(settings) == CASES[case][4]
+    assert decoded(settings).kind == CASES[case][4]
     assert settings["learning_rate"] == 0.05
     assert settings["beta"] == getattr(trainer, "beta", 0.0)
     logs = [log for log in trainer.state.log_history if "train_loss" not in log]

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from rlplay.algorithms.apply import apply_all, resolve
+from rlplay.algorithms.settings import decoded
 from rlplay.cli import play as cli_play
 from rlplay.health.run import examine_run
 from rlplay.scenario import reproduction
@@ -135,4 +136,4 @@ def test_a_setting_of_another_version_is_left_out(tmp_path):
     RunWriter.create(tmp_path / "a.rlplay", synthetic_started(settings=settings)).close()
     with RunReader(tmp_path / "a.rlplay") as run:
         check_understood(run)
-        assert Draft(run.started.settings).differing() == {}
+        assert Draft(decoded(run.started.settings)).differing() == {}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import Settings, check, takes, written
+from rlplay.algorithms.settings import UNKNOWN, Settings, check, decoded, exact, fitting, takes, written
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,23 @@ def test_what_is_given_as_an_example_is_taken(name: str) -> None:
     if takes(name).endswith("or none"):
         assert check(name, "none") is None
     assert check(name, written(getattr(Settings(), name))) == getattr(Settings(), name)
+
+
+def test_recorded_settings_are_read_as_far_as_this_version_knows_them():
+    recorded = {"epsilon": 1, "baseline": "from the future", "unheard_of": 3, "surrogate": "my.py:f"}
+    assert decoded(recorded) == Settings(algorithm="", epsilon=1.0, surrogate="my.py:f")
+    assert recorded.keys() == {"epsilon", "baseline", "unheard_of", "surrogate"}
+    assert decoded({}) == UNKNOWN
+    assert not UNKNOWN.axes_known
+    with pytest.raises(ValueError, match="num_prompts"):
+        decoded({"num_prompts": 2.5})
+
+
+def test_settings_to_train_on_have_to_be_those_of_this_version():
+    for recorded in ({"unheard_of": 3}, {"baseline": "from the future"}, {"num_prompts": 2.5}):
+        with pytest.raises(ValueError, match=next(iter(recorded))):
+            exact(recorded)
+
+
+def test_what_another_program_says_is_taken_as_far_as_its_type_fits():
+    assert fitting({"warmup_steps": 0.1, "beta": 0.5, "top_k": None}) == {"beta": 0.5}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.settings import UNKNOWN
 from rlplay.trace.answers import repeated
-from rlplay.trace.kinds import kind_of
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
@@ -17,7 +17,7 @@ from tests.recorded import synthetic_sampling, synthetic_update
 
 
 def settings(algorithm, **others):
-    return msgspec.to_builtins(resolve({"algorithm": algorithm, **others}))
+    return resolve({"algorithm": algorithm, **others})
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def settings(algorithm, **others):
     ],
 )
 def test_the_kind_of_an_update(algorithm, others, kind):
-    assert kind_of(settings(algorithm, **others)) == kind
-    assert kind_of({}) == "rewards"
+    assert settings(algorithm, **others).kind == kind
+    assert UNKNOWN.kind == "rewards"
 
 
 @pytest.mark.parametrize("algorithm", ["dpo", "sft", "reward-model"])
@@ -62,7 +62,7 @@ def test_scores_of_a_reward_model_have_a_scale_with_two_sides():
 def test_what_several_passes_add_up_to_has_a_scale_as_much_wider():
     once, twice = (LENSES["credit"].of(settings("grpo", num_iterations=count)) for count in (1, 2))
     assert (once.high, twice.low, twice.high) == (2, -4, 4)
-    assert LENSES["credit"].of({}) is LENSES["credit"], "another trainer's run without settings"
+    assert LENSES["credit"].of(UNKNOWN) is LENSES["credit"], "another trainer's run without settings"
     assert LENSES["advantages"].of(settings("grpo", num_iterations=4)).high == 2
 
 

@@ -79,8 +79,8 @@ def test_what_nobody_computed_has_no_values() -> None:
 
 @pytest.mark.parametrize("passes", [1, 2, 3])
 def test_the_scale_of_a_sum_over_the_passes_on_a_batch_grows_with_their_number(passes: int) -> None:
-    settings = msgspec.to_builtins(resolve({"algorithm": "grpo", "num_iterations": passes}))
-    once = msgspec.to_builtins(resolve({"algorithm": "grpo", "num_iterations": 1}))
+    settings = resolve({"algorithm": "grpo", "num_iterations": passes})
+    once = resolve({"algorithm": "grpo", "num_iterations": 1})
     for name, lens in LENSES.items():
         factor = passes if name == "credit" else 1
         first, found = lens.of(once), lens.of(settings)
@@ -89,5 +89,5 @@ def test_the_scale_of_a_sum_over_the_passes_on_a_batch_grows_with_their_number(p
 
 def test_td_errors_stay_in_view_where_action_values_are_learned() -> None:
     for algorithm, last in (("grpo", "prob_delta"), ("q-learning", "advantages")):
-        shown = [automatic(phase, msgspec.to_builtins(resolve({"algorithm": algorithm}))) for phase in PHASES]
+        shown = [automatic(phase, resolve({"algorithm": algorithm})) for phase in PHASES]
         assert shown == ["probability", "probability", "advantages", "credit", last]

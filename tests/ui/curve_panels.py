@@ -12,7 +12,7 @@ from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.curves import CurvePanels
 from tests.recorded import SETTINGS, synthetic_update
 
-CHOSEN = msgspec.to_builtins(SETTINGS)
+CHOSEN = SETTINGS
 
 
 def recorded(updates: int = 8, steps: int = 4) -> tuple[History, Update]:
@@ -32,7 +32,7 @@ def recorded(updates: int = 8, steps: int = 4) -> tuple[History, Update]:
 class Host(App):
     def __init__(self, history: History | None = None, live: Update | None = None, **settings) -> None:
         super().__init__()
-        self.given = history, live, {**CHOSEN, **settings}
+        self.given = history, live, msgspec.structs.replace(CHOSEN, **settings)
 
     def compose(self) -> ComposeResult:
         yield CurvePanels()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlplay.algorithms.equations import value_error
-from rlplay.algorithms.settings import settled
+from rlplay.algorithms.settings import decoded
 from rlplay.health.run import Health
 from rlplay.trace.history import History
 from rlplay.trace.numbers import number
@@ -27,7 +27,7 @@ from tests.ui.stage import Fed, all_text, text_of, until
 from tests.ui.stage import settled as shown_at_last
 from tests.worlds.value_run import MAZE, VALUES, Run
 
-SETTINGS = {**VALUES, "loss_type": "q_learning"}
+SETTINGS = decoded({**VALUES, "algorithm": "q-learning", "loss_type": "q_learning"})
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def drawn(run: Run, which: int, update: int = 12, **changes: float) -> tuple[str, str]:
     """A map's upper border and picture, and its lower border."""
-    source = Source(History(), settings=SETTINGS | changes, shown=run.updates[update], world=read_world(MAZE))
+    source = Source(
+        History(),
+        settings=msgspec.structs.replace(SETTINGS, **changes),
+        shown=run.updates[update],
+        world=read_world(MAZE),
+    )
     picture = MAPS[which].draw(source, Size(60, 12), False)
     assert isinstance(picture, Picture)
     above, below = MAPS[which].titles(source, None, False)
@@ -71,7 +76,7 @@ def test_a_greedy_policy_that_walks_in_circles_has_no_value_without_discount(run
 
 
 def test_the_token_panels_numbers_are_the_trained_ones(run: Run) -> None:
-    update, settings = run.updates[12], settled(SETTINGS)
+    update, settings = run.updates[12], SETTINGS
     sampled, credited = update.sampled, update.credited
     assert sampled is not None
     assert credited is not None
@@ -89,7 +94,7 @@ def test_the_token_panels_numbers_are_the_trained_ones(run: Run) -> None:
 
 
 def test_before_the_credit_the_formula_waits() -> None:
-    lines = ["".join(text for text, _ in line) for line in action_value(settled(SETTINGS), Numbers())]
+    lines = ["".join(text for text, _ in line) for line in action_value(SETTINGS, Numbers())]
     assert lines[1:] == ["numbers appear after ③ credit"]
 
 
@@ -111,7 +116,7 @@ def test_the_remedy_for_too_little_exploration_is_a_larger_epsilon(run: Run) -> 
     health.add(update)
     for settings, setting in (
         (SETTINGS, "exploration_rate"),
-        (SETTINGS | {"loss_type": "policy_gradient"}, "learning"),
+        (msgspec.structs.replace(SETTINGS, loss_type="policy_gradient"), "learning"),
     ):
         found = {finding.name: finding for finding in health.findings(12, settings)}
         assert setting in found["entropy"].change

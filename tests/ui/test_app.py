@@ -297,11 +297,11 @@ async def test_a_change_that_waits_is_not_yet_in_the_formula():
         source.status(1, epsilon=0.5)
         await settled(pilot)
         assert "clip(w, 0.8, 1.2)" in all_text(app.panels.inspector), "update 1 had the old band"
-        assert app.panels.curves.panels[2].source.settings["epsilon"] == 0.2
+        assert app.panels.curves.panels[2].source.settings.epsilon == 0.2
         source.update(2)
         await settled(pilot)
         assert "clip(w, 0.5, 1.5)" in all_text(app.panels.inspector)
-        assert app.panels.curves.panels[2].source.settings["epsilon"] == 0.5
+        assert app.panels.curves.panels[2].source.settings.epsilon == 0.5
         source.records([Rewound(update=0, abandoned=2)])
         source.update(1)
         await settled(pilot)

@@ -67,6 +67,17 @@ async def test_it_pauses_steps_and_runs_again(trainer: Trainer, tmp_path: Path) 
         assert app.play.session.failed is None
 
 
+async def test_a_setting_of_another_type_is_not_taken(trainer: Trainer, tmp_path: Path) -> None:
+    app = attached(tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        at = await paused(pilot)
+        trainer.settings |= {"warmup_steps": 0.1, "beta": 0.5}
+        await pilot.press("u")
+        await until(pilot, lambda: app.play.session.status.update == at + 1)
+        assert app.play.session.settings.beta == 0.5
+        assert "warmup_steps" not in app.play.session.on_record()
+
+
 async def test_what_the_trainer_cannot_do_is_dim_and_says_why(trainer: Trainer, tmp_path: Path) -> None:
     app = attached(tmp_path)
     async with app.run_test(size=(160, 45)) as pilot:
@@ -101,7 +112,7 @@ async def test_a_setting_that_the_trainer_reads_again_is_changed_and_the_others_
         go_to(app.tuning.knobs, "learning_rate")
         await pilot.press("enter", *["backspace"] * 12, *"0.02", "enter", "a")
         await until(pilot, lambda: trainer.settings["learning_rate"] == 0.02)
-        await until(pilot, lambda: app.play.session.settings["learning_rate"] == 0.02)
+        await until(pilot, lambda: app.play.session.settings.learning_rate == 0.02)
 
 
 async def test_a_refused_setting_is_shown_with_its_reason(trainer: Trainer, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import msgspec
 import pytest
 
 from rlplay.algorithms.apply import resolve
@@ -79,9 +78,8 @@ async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -
             _begin_again(app)
             for settings, said in spoken(load(name)):
                 app.panels.show_view("answers")
-                held = msgspec.to_builtins(settings)
-                app.play.session.settings_of = lambda *_given, held=held: held  # type: ignore[method-assign]
-                app.panels.curves.prepare(app.play.session.run.history, app.play.session.shown, held)
+                app.play.session.settings_of = lambda *_given, held=settings: held  # type: ignore[method-assign]
+                app.panels.curves.prepare(app.play.session.run.history, app.play.session.shown, settings)
                 await pilot.pause()
                 if isinstance(said, ScreenVerb):
                     await app.play.perform(said.verb, said.argument)

@@ -3,15 +3,17 @@
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.trace.records import Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.words.clipping import count_clipped, explain_none, summary
-from tests.recorded import synthetic_update
-from tests.ui.stage import CHOSEN, playground, settled, text_of
+from tests.recorded import SETTINGS, synthetic_update
+from tests.ui.stage import playground, settled, text_of
 
-ONE_STEP = {**CHOSEN, "num_iterations": 1, "num_minibatches": 1}
+CHOSEN = SETTINGS
+ONE_STEP = replace(CHOSEN, num_iterations=1, num_minibatches=1)
 
 
 def update(records, ratios=None):
@@ -28,7 +30,7 @@ def update(records, ratios=None):
 
 
 def test_a_run_that_names_no_algorithm_is_not_judged():
-    nameless = {**CHOSEN, "algorithm": ""}
+    nameless = replace(CHOSEN, algorithm="")
     unknown = [
         msgspec.structs.replace(each, clip_state=None) if isinstance(each, Stepped) else each
         for each in synthetic_update(1)
@@ -42,7 +44,7 @@ def test_clipping_that_a_trainer_recorded_is_counted_without_a_reason():
     steps = [each for each in synthetic_update(1) if isinstance(each, Stepped)]
     clipped = msgspec.structs.replace(steps[-1], clip_state=np.eye(1, len(steps[-1].logprobs), dtype=np.int8)[0])
     made = update([synthetic_update(1)[0], clipped])
-    assert summary(made, {**CHOSEN, "algorithm": ""}, False, "`/`") == "1 token is clipped, ▲ or ▼: `/` finds it."
+    assert summary(made, replace(CHOSEN, algorithm=""), False, "`/`") == "1 token is clipped, ▲ or ▼: `/` finds it."
 
 
 def test_one_step_per_batch_cannot_clip():
@@ -66,7 +68,7 @@ def test_ratios_that_have_moved_are_named_with_their_band():
     text = explain_none(update(whole, [0.91, 1.07]), CHOSEN)
     assert "the ratios, 0.91 … 1.07, are all inside the band 0.8 … 1.2" in text
     assert "A smaller epsilon" in text
-    narrow = explain_none(update(whole, [0.9999, 1.0002]), {**CHOSEN, "epsilon": 0.0003, "epsilon_high": 0.0004})
+    narrow = explain_none(update(whole, [0.9999, 1.0002]), replace(CHOSEN, epsilon=0.0003, epsilon_high=0.0004))
     assert "0.99990 … 1.00020, are all inside the band 0.9997 … 1.0004" in narrow
     outside = update(whole, [1.3])
     own = int(outside.sampled.mask.sum())
@@ -76,16 +78,16 @@ def test_ratios_that_have_moved_are_named_with_their_band():
 def test_every_surrogate_without_a_clip_says_so():
     without = [name for name in SURROGATES if name != "ppo"]
     for surrogate in without:
-        text = explain_none(update(synthetic_update(1, steps=3)), {**CHOSEN, "surrogate": surrogate})
+        text = explain_none(update(synthetic_update(1, steps=3)), replace(CHOSEN, surrogate=surrogate))
         assert surrogate in text
         assert "surrogate=ppo clips" in text
-    bounded = {**CHOSEN, "surrogate": "ratio", "importance_sampling_level": "geometric"}
+    bounded = replace(CHOSEN, surrogate="ratio", importance_sampling_level="geometric")
     assert "log-ratio" in explain_none(update(synthetic_update(1, steps=3), [1.1]), bounded), "GMPO bounds without ppo"
 
 
 @pytest.mark.parametrize("loss", ["sigmoid", "sft", "reward"])
 def test_losses_without_a_ratio_have_nothing_to_clip(loss):
-    text = explain_none(update(synthetic_update(1)[:1]), {**CHOSEN, "loss_type": loss})
+    text = explain_none(update(synthetic_update(1)[:1]), replace(CHOSEN, loss_type=loss))
     assert f"loss_type={loss} has no ratio to clip" in text
 
 
@@ -100,7 +102,7 @@ def test_where_some_are_clipped_they_are_counted():
 async def test_every_way_to_a_clipped_token_says_why_there_is_none(ask):
     app, source = playground()
     async with app.run_test(size=(80, 24)) as pilot:
-        source.status(**ONE_STEP)
+        source.status(**msgspec.to_builtins(ONE_STEP))
         source.records(synthetic_update(1, steps=1))
         await settled(pilot)
         if ask == "find":

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from textual.app import ComposeResult
 
+from rlplay.algorithms.settings import UNKNOWN
 from rlplay.trace.history import History
 from rlplay.trace.records import Finished, Rewound, Stepped
 from rlplay.trace.update import Update
@@ -39,7 +40,7 @@ async def test_an_empty_recording_promises_no_update():
         assert [panel.render().plain for panel in app.panels] == [""] * 4, "it has not been read yet"
         app.query_one(CurvePanels).show(History(), None, CHOSEN)
         assert [panel.render().plain for panel in app.panels] == [NO_UPDATE] * 4
-        app.query_one(CurvePanels).show(History(), None, {**CHOSEN, "surrogate": "trpo"})
+        app.query_one(CurvePanels).show(History(), None, msgspec.structs.replace(CHOSEN, surrogate="trpo"))
         assert app.panels[2].render().plain == NO_UPDATE
         history, _ = recorded(2)
         app.query_one(CurvePanels).show(history, None, CHOSEN)
@@ -49,7 +50,7 @@ async def test_an_empty_recording_promises_no_update():
 async def test_no_estimator_is_named_before_the_settings_are_known():
     app = Host()
     async with app.run_test(size=(160, 12)):
-        app.query_one(CurvePanels).show(History(), None, {})
+        app.query_one(CurvePanels).show(History(), None, UNKNOWN)
         assert title(app.panels[1]) == "KL"
         assert "first step" in app.panels[2].render().plain, "nor is it known how many steps there are"
 
@@ -290,11 +291,13 @@ def test_what_another_trainer_did_not_write_is_not_on_record():
 
 def test_a_curve_that_observe_light_leaves_out_says_so():
     history, live = recorded()
-    source = Source(history, live, {"observe": "light"})
+    source = Source(history, live, msgspec.structs.replace(CHOSEN, observe="light"))
     assert source.missing("KL", ("kl", "kl_old")) == LIGHT
     assert "observe=light" in LIGHT
     assert source.missing("Loss", ("loss",)) != LIGHT
-    assert Source(history, live, {"observe": "full"}).missing("KL", ("kl", "kl_old")) != LIGHT
+    assert (
+        Source(history, live, msgspec.structs.replace(CHOSEN, observe="full")).missing("KL", ("kl", "kl_old")) != LIGHT
+    )
 
 
 async def test_a_curve_without_points_has_no_gap_in_its_title():

@@ -6,12 +6,12 @@ import pytest
 from rlplay.algorithms.apply import apply, in_order, resolve, validated
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import Settings, written
+from rlplay.algorithms.settings import Settings, decoded, written
 from rlplay.ui.session.draft import Draft
 
 
 def settings(**given):
-    return msgspec.to_builtins(resolve({"algorithm": "grpo", **given}))
+    return resolve({"algorithm": "grpo", **given})
 
 
 def draft(**given) -> Draft:
@@ -90,7 +90,7 @@ def test_changes_can_be_set_one_after_the_other(first):
     """As the engine does it: each one alone has to be allowed when it comes."""
     start = resolve({"algorithm": first})
     for second in PRESETS.values():
-        changed = Draft(msgspec.to_builtins(start))
+        changed = Draft(start)
         for name, value in second.axes.items():
             changed.put(name, value)
         now = start
@@ -154,7 +154,7 @@ def test_a_clip_range_belongs_to_an_own_surrogate_that_takes_it(tmp_path):
         "def plain(xp, ratio, advantages):\n    return -ratio * advantages\n",
         encoding="utf-8",
     )
-    unread = Draft(settings() | {"surrogate": f"{file}:plain"}, live=False)
+    unread = Draft(msgspec.structs.replace(settings(), surrogate=f"{file}:plain"), live=False)
     assert unread.foreign("epsilon") == ""
     soft, plain = draft(), draft()
     soft.put("surrogate", f"{file}:soft")
@@ -164,7 +164,8 @@ def test_a_clip_range_belongs_to_an_own_surrogate_that_takes_it(tmp_path):
 
 
 def test_a_foreign_run_says_nothing_of_settings_that_are_not_on_record():
-    draft = Draft({"algorithm": "", "epsilon": 0.3, "learning_rate": 1e-5}, live=False, foreign=True)
+    known = {"algorithm": "", "epsilon": 0.3, "learning_rate": 1e-5}
+    draft = Draft(decoded(known), live=False, on_record=known)
     assert set(draft.listed(None, list(KNOBS))) == {"algorithm", "learning_rate", "epsilon"}
     assert draft.idle("epsilon") == ""
     assert "one optimizer step" in Draft(settings()).idle("epsilon")

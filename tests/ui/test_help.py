@@ -5,6 +5,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from rlplay.algorithms.settings import decoded
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
 from rlplay.ui.format.markdown import markdown
@@ -100,7 +101,7 @@ async def test_answers_from_a_file_are_not_called_sampled():
 
 
 async def test_advantages_and_the_pull_of_pairs_are_explained_apart():
-    advantage, pull = LENSES["advantages"], LENSES["advantages"].of({"loss_type": "sigmoid"})
+    advantage, pull = LENSES["advantages"], LENSES["advantages"].of(decoded({"loss_type": "sigmoid"}))
     assert (advantage.title, pull.title) == ("Advantage", "Pull")
     assert "pairs" not in f"{advantage.formula} {advantage.reading}"
     assert "∂loss/∂logp" in pull.formula

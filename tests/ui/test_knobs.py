@@ -2,7 +2,6 @@
 
 import asyncio
 
-import msgspec
 import pytest
 from textual.app import App
 from textual.css.stylesheet import Stylesheet
@@ -19,7 +18,7 @@ from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from tests.ui.stage import PATIENCE, playground, settled, until
 
-CHOSEN = msgspec.to_builtins(resolve({"algorithm": "grpo"}))
+CHOSEN = resolve({"algorithm": "grpo"})
 
 
 class Host(App):

@@ -3,6 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from rlplay.health.run import Health
 from rlplay.trace.history import History
@@ -13,7 +14,7 @@ from rlplay.ui.format.keyed import KEY, keyed
 from rlplay.ui.words.narration import Narration, _became, _clipping, narrate, narrate_run
 from tests.recorded import SETTINGS, synthetic_sampling, synthetic_update
 
-CHOSEN = msgspec.to_builtins(SETTINGS)
+CHOSEN = SETTINGS
 
 
 def narrated(*kinds, number=1, steps=4, settings=CHOSEN, **changes) -> Narration:
@@ -112,7 +113,7 @@ def test_answers_without_a_score_are_counted_apart():
 
 def test_groups_without_signal_matter_only_to_a_group_baseline():
     assert "1 of 4 groups without signal" in narrated(Sampled, Scored).happened
-    assert "signal" not in narrated(Sampled, Scored, settings={**CHOSEN, "baseline": "none"}).happened
+    assert "signal" not in narrated(Sampled, Scored, settings=replace(CHOSEN, baseline="none")).happened
 
 
 def test_an_answer_without_a_score_does_not_hide_that_the_others_of_its_group_are_equal():
@@ -183,7 +184,7 @@ def test_later_steps_give_the_range_of_ratios_and_the_clipped_share():
 
 
 def test_an_objective_without_clipping_reports_none():
-    happened = narrated(Sampled, Scored, Credited, Stepped, settings={**CHOSEN, "surrogate": "logp"}).happened
+    happened = narrated(Sampled, Scored, Credited, Stepped, settings=replace(CHOSEN, surrogate="logp")).happened
     assert happened.endswith("this objective does not clip.")
 
 
@@ -198,7 +199,7 @@ def test_afterwards_it_compares_probabilities_and_names_the_kl():
     assert f"KL of this update {update.finished.metrics['kl_old']:.3g}." in happened
 
 
-NAMELESS = {**CHOSEN, "algorithm": ""}
+NAMELESS = replace(CHOSEN, algorithm="")
 
 
 def test_a_run_without_a_reward_on_record_says_its_loss():
@@ -279,7 +280,7 @@ def _flat() -> Narration:
 
 def _flat_with_bonus() -> Narration:
     nothing = np.zeros_like(record(Credited).advantages)
-    return narrated(Sampled, Scored, Credited, advantages=nothing, settings={**CHOSEN, "entropy_coef": 0.01})
+    return narrated(Sampled, Scored, Credited, advantages=nothing, settings=replace(CHOSEN, entropy_coef=0.01))
 
 
 def _cut() -> Narration:
@@ -351,8 +352,9 @@ def test_where_an_answer_has_one_ratio_the_clipped_share_is_of_answers():
     step = record(Stepped)
     metrics = {"clip_ratio/region_mean": 0.25, "clip_ratio/high_mean": 0.25, "clip_ratio/low_mean": 0.0}
     clipped = msgspec.structs.replace(step, metrics=metrics)
-    assert "of the tokens are clipped" in _clipping(clipped, {"importance_sampling_level": "token"}, "token")
-    assert "of the answers are clipped" in _clipping(clipped, {"importance_sampling_level": "sequence"}, "token")
+    assert "of the tokens are clipped" in _clipping(clipped, CHOSEN, "token")
+    whole = replace(CHOSEN, importance_sampling_level="sequence")
+    assert "of the answers are clipped" in _clipping(clipped, whole, "token")
 
 
 def test_without_a_reward_entropy_near_zero_is_no_collapse():

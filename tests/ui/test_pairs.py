@@ -36,7 +36,7 @@ METRICS = {
 
 
 def settings(algorithm):
-    return msgspec.to_builtins(resolve({"algorithm": algorithm}))
+    return resolve({"algorithm": algorithm})
 
 
 TIED = "1 tie: the same text or the same score, so they get no label and teach nothing. You left 1 out."
@@ -141,9 +141,9 @@ async def test_the_curves_are_those_of_pairs_and_a_chosen_one_stays():
     ],
 )
 async def test_no_panel_promises_what_never_comes_in_a_stage(algorithm, views, logged):
-    app, source = playground(settings=settings(algorithm))
+    app, source = playground(settings=msgspec.to_builtins(settings(algorithm)))
     async with app.run_test(size=(160, 45)) as pilot:
-        source.status(**settings(algorithm))
+        source.status(**msgspec.to_builtins(settings(algorithm)))
         await settled(pilot)
         assert [panel.view for panel in app.panels.curves.row] == list(views)
         source.records(records({**logged, "num_tokens": 100.0}))
@@ -167,7 +167,7 @@ async def test_a_reward_model_does_not_lack_signal():
                     index=1,
                     stages=2,
                     name="rank",
-                    settings={**app.play.session.settings, **REWARD_MODEL},
+                    settings={**app.play.session.on_record(), **REWARD_MODEL},
                 )
             ]
         )

@@ -113,9 +113,9 @@ async def test_one_question_at_a_time_and_then_the_newest():
     assert asked.questions[-1].changes == {"epsilon": 0.35}
     await preview.heard(imagined({"epsilon": 0.35}))
     assert preview.shown is not None
-    assert preview.settings["epsilon"] == 0.35
+    assert preview.settings.epsilon == 0.35
     preview.as_trained = True
-    assert preview.settings["epsilon"] == 0.2
+    assert preview.settings.epsilon == 0.2
     await preview.draft({})
     assert preview.shown is None
 

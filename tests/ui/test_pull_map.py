@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rlplay.algorithms.settings import decoded
 from rlplay.trace.history import History
 from rlplay.trace.pulls import pulls
 from rlplay.trace.records import Stepped, spans
@@ -28,7 +29,7 @@ SIZE = Size(60, 16)
 
 
 def drawn(update: Update | None, size: Size = SIZE, **settings: object) -> Picture | str:
-    return PullMap().draw(Source(History(), update, settings), size, False)
+    return PullMap().draw(Source(History(), update, decoded({"algorithm": "grpo", **settings})), size, False)
 
 
 @pytest.mark.parametrize("steps", [2, 4])

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rlplay.algorithms.settings import UNKNOWN
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Rewound
 from rlplay.trace.runfile import RunFileError, RunWriter
@@ -121,7 +122,7 @@ async def test_settings_cannot_be_changed(run):
         await app.play.perform("set", {"beta": 0.3})
         await pilot.press("k", "right", "a")
         await settled(pilot)
-        assert app.play.session.settings == synthetic_started().settings
+        assert app.play.session.on_record() == synthetic_started().settings
         assert "recorded run" in app.screen.query_one("Vertical").border_title, "it stays open and says why"
 
 
@@ -139,11 +140,11 @@ async def test_the_settings_are_those_of_the_update_shown(run):
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
         assert "−A·ℓ" in all_text(app.panels.inspector)
-        assert app.play.session.settings["surrogate"] == "logp"
+        assert app.play.session.settings.surrogate == "logp"
         await pilot.press("z")
         await settled(pilot)
         assert "clip(w, 0.3, 1.7)" in all_text(app.panels.inspector)
-        assert app.play.session.settings["surrogate"] == "ppo"
+        assert app.play.session.settings.surrogate == "ppo"
         await pilot.press("z")
         await settled(pilot)
         assert "clip(w, 0.8, 1.2)" in all_text(app.panels.inspector), "after the update is after its optimizer steps"
@@ -182,7 +183,7 @@ async def test_a_warning_is_the_same_in_a_recording(run):
     for record in synthetic_update(1):
         update.add(record)
     update.add(msgspec.structs.replace(update.sampled, truncated=np.ones_like(update.sampled.truncated)))
-    live, replayed = (narrated_with_findings(update, history, {}, place).warning for place in ("live", "replay"))
+    live, replayed = (narrated_with_findings(update, history, UNKNOWN, place).warning for place in ("live", "replay"))
     assert live.endswith("Raise max_completion_length. `h` for details.")
     assert replayed == live
 

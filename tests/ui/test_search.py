@@ -17,7 +17,7 @@ from rlplay.ui.words.trpo_search import NOTHING, detail
 from tests.recorded import synthetic_search, synthetic_update
 from tests.ui.stage import playground, settled
 
-TRPO = msgspec.to_builtins(resolve({"algorithm": "trpo"}))
+TRPO = resolve({"algorithm": "trpo"})
 SIZE = Size(36, 8)
 
 
@@ -123,10 +123,10 @@ def test_the_search_is_exported():
 
 
 async def test_the_screen_follows_the_search():
-    app, source = playground(settings=TRPO)
+    app, source = playground(settings=msgspec.to_builtins(TRPO))
     async with app.run_test(size=(160, 45)) as pilot:
         whole = synthetic_update(1, steps=1)
-        source.status(phase="update", **TRPO)
+        source.status(phase="update", **msgspec.to_builtins(TRPO))
         source.records([*whole[:3], *synthetic_search(1)[:2]])
         await settled(pilot)
         panel = app.panels.curves.panels[2]
@@ -134,7 +134,7 @@ async def test_the_screen_follows_the_search():
         assert "CG 2/4" in app.panels.phases.render().plain
         assert app.play.lens.name == "advantages"
         source.records([*synthetic_search(1)[2:], *whole[3:]])
-        source.status(1, **TRPO)
+        source.status(1, **msgspec.to_builtins(TRPO))
         await settled(pilot)
         assert "✓ taken" in panel.render().plain
         assert panel._border_title.plain == "Trust region · KL 0.0064 of 0.01"

@@ -1,19 +1,20 @@
 """What somebody new asks first: each answer stands on the screen after three key presses at most."""
 
 import pytest
+from msgspec.structs import asdict, replace
 from textual.widgets import Static
 
-from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.settings import Settings
 from rlplay.glossary import TERMS
 from rlplay.link.messages import Rewind
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.screens.glossary import GlossaryScreen
 from rlplay.ui.words.clipping import explain_none
-from tests.recorded import synthetic_update
-from tests.ui.stage import CHOSEN, playground, settled, text_of
+from tests.recorded import SETTINGS, synthetic_update
+from tests.ui.stage import playground, settled, text_of
 
 SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
-AS_IT_COMES = {**CHOSEN, "num_minibatches": resolve({}).num_minibatches, "num_iterations": resolve({}).num_iterations}
+AS_IT_COMES = replace(SETTINGS, num_minibatches=Settings().num_minibatches, num_iterations=Settings().num_iterations)
 MOST = 3
 
 
@@ -21,7 +22,7 @@ async def at_rest(pilot, app, source, number=5):
     """The main screen after some updates of one optimizer step each, as settings are at first."""
     for update in range(1, number + 1):
         source.records(synthetic_update(update, steps=1))
-    source.status(number, **AS_IT_COMES)
+    source.status(number, **asdict(AS_IT_COMES))
     await settled(pilot)
 
 

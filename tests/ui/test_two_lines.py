@@ -94,7 +94,7 @@ def test_what_a_rewind_discarded_stays_in_grey_on_the_scale_of_its_line() -> Non
 def test_scenarios_and_scripts_may_ask_for_it() -> None:
     panels = load("flattery").panels
     assert panels[0] == "reward over gold/helpful/mean"
-    views = overview(msgspec.to_builtins(SETTINGS), panels=panels)
+    views = overview(SETTINGS, panels=panels)
     assert views[0] == view_of(panels[0])
     assert REWARD not in views, "its line is in the first panel"
     assert parse_step({"curve": OVER}).argument == OVER

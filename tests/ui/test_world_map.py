@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import choices
+from rlplay.algorithms.settings import choices, decoded
 from rlplay.engine.driver import Driver
 from rlplay.link.messages import Recorded
 from rlplay.scenario.loader import load, read
@@ -70,7 +70,7 @@ def source(maze: Path) -> Source:
     with RunReader(maze) as reader:
         update = reader.load(2)
     update.step_word = "move"  # as the session says
-    return Source(History(), shown=update, world=read_world(MAZE), settings={"gamma": 0.9})
+    return Source(History(), shown=update, world=read_world(MAZE), settings=decoded({"gamma": 0.9}))
 
 
 def lines(view: WorldMap, source: Source, width: int = 56, height: int = 9) -> list[str]:
@@ -204,7 +204,7 @@ def test_the_path_of_the_answer_under_the_cursor_is_marked(source: Source) -> No
 
 
 def test_before_the_first_update_the_map_is_drawn_without_a_policy() -> None:
-    empty = Source(History(), world=read_world(MAZE), settings={"gamma": 0.9})
+    empty = Source(History(), world=read_world(MAZE), settings=decoded({"gamma": 0.9}))
     text = "\n".join(lines(WorldMap(), empty))
     assert "★" in text
     assert "." not in text, "no number"
@@ -251,7 +251,7 @@ def test_without_colour_only_the_shade_is_lost() -> None:
 def test_a_bandits_arms_are_bars(tmp_path: Path) -> None:
     with RunReader(recorded(tmp_path, ARMS, algorithm="reinforce-baseline")) as reader:
         update = reader.load(2)
-    source = Source(History(), shown=update, world=read_world(ARMS), settings={"gamma": 1.0})
+    source = Source(History(), shown=update, world=read_world(ARMS), settings=decoded({"gamma": 1.0}))
     found = lines(WorldMap(), source)
     assert [line[0] for line in found] == ["a", "b", "c"]
     square = chart(read_world(ARMS), update).squares["s"]
@@ -264,7 +264,7 @@ def test_a_bandits_arms_are_bars(tmp_path: Path) -> None:
 
 def test_values_that_never_settle_are_said_not_to() -> None:
     forever: World = read_world({"map": ["S1"], "moves": ["→"]})
-    source = Source(History(), shown=Update(1), world=forever, settings={"gamma": 1.0})
+    source = Source(History(), shown=Update(1), world=forever, settings=decoded({"gamma": 1.0}))
     assert "best not finite" in WorldMap().titles(source, None, False)[1].plain
     assert np.isfinite(plan(forever, 0.9).values["a1"])
 

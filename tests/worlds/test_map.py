@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rlplay.algorithms.settings import decoded
 from rlplay.trace.history import History
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
@@ -31,7 +32,7 @@ def test_a_coin_is_on_the_map_before_the_first_move_and_after_it(tmp_path: Path)
     world = read_world(CORRIDOR)
     assert drawn(MAPS[0], Source(History(), world=world))[0].split() == ["1", "·", "1", "2", "★"]
     (update,) = trained(tmp_path, CORRIDOR, 1, {"algorithm": "reinforce", "gamma": 0.9})
-    first, second = drawn(MAPS[0], Source(History(), shown=update, world=world, settings={"gamma": 0.9}))[:2]
+    first, second = drawn(MAPS[0], Source(History(), shown=update, world=world, settings=decoded({"gamma": 0.9})))[:2]
     assert "".join(first.split()) == "1→1.001→1.002→1.00★"
     assert second.split() == ["+5.23", "×8", "+4.70", "×8", "+3", "×8"]
 
@@ -40,7 +41,7 @@ def test_a_coin_is_on_the_map_before_the_first_move_and_after_it(tmp_path: Path)
 def test_the_texts_on_a_maps_border_fit_a_small_panel(tmp_path: Path, algorithm: str) -> None:
     world = read_world(GRID)
     (update,) = trained(tmp_path, GRID, 1, {"algorithm": algorithm, "gamma": 0.99})
-    source = Source(History(), shown=update, world=world, settings={"gamma": 0.99})
+    source = Source(History(), shown=update, world=world, settings=decoded({"gamma": 0.99}))
     for view in MAPS:
         above, below = view.titles(source, None, False)
         assert len(above.plain) <= PANEL
@@ -52,7 +53,7 @@ def test_the_texts_on_a_maps_border_fit_a_small_panel(tmp_path: Path, algorithm:
 def test_a_map_with_one_line_for_each_square_shows_moves_and_values(tmp_path: Path, width: int, parts: int) -> None:
     world = read_world(GRID)
     (update,) = trained(tmp_path, GRID, 1, {"algorithm": "ppo", "gamma": 0.99})
-    source = Source(History(), shown=update, world=world, settings={"gamma": 0.99})
+    source = Source(History(), shown=update, world=world, settings=decoded({"gamma": 0.99}))
     squares = chart(world, update).squares
     rows = drawn(MAPS[0], source, Size(width, 7))
     found = rows[0].split()[1:]
@@ -70,9 +71,9 @@ def test_the_narrowest_squares_keep_their_values(tmp_path: Path) -> None:
     plain = {"map": ["S.....G"]}
     world = read_world(plain)
     (update,) = trained(tmp_path, plain, 1, {"algorithm": "ppo", "gamma": 0.99})
-    moves, values = drawn(MAPS[0], Source(History(), shown=update, world=world, settings={"gamma": 0.99}), Size(36, 8))[
-        :2
-    ]
+    moves, values = drawn(
+        MAPS[0], Source(History(), shown=update, world=world, settings=decoded({"gamma": 0.99})), Size(36, 8)
+    )[:2]
     assert len(moves.split()) == 8
     squares = chart(world, update).squares
     for shown, name in zip(values.split(), "abcdef", strict=True):

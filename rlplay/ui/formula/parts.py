@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from rlplay.algorithms.equations import other_loss_terms
-from rlplay.algorithms.settings import Settings, decoded
+from rlplay.algorithms.settings import Settings
 from rlplay.trace.numbers import NOISE, number
 from rlplay.trace.records import Array, CorrectionRule
 from rlplay.trace.update import Phase
@@ -83,15 +83,15 @@ class PairScores:
     margin: float = 0.0
 
 
-def bounds(settings: Mapping[str, Any]) -> tuple[float, float]:
+def bounds(s: Settings) -> tuple[float, float]:
     """The band [1 − ε, 1 + ε_high] of the ratio."""
-    low, high = decoded(settings).clip_range
+    low, high = s.clip_range
     return 1 - low, 1 + high
 
 
-def has_band(settings: Mapping[str, Any]) -> bool:
+def has_band(s: Settings) -> bool:
     """Whether the surrogate clips the ratio at the edges of its band; no if the run does not name its algorithm."""
-    return settings.get("surrogate", "ppo") == "ppo" and settings.get("algorithm") != ""
+    return s.surrogate_row.band and s.axes_known
 
 
 def digits(s: Settings) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from rlplay.trace.kinds import REWARDED, kind_of
+from rlplay.algorithms.settings import Settings
+from rlplay.trace.kinds import REWARDED
 from rlplay.ui.plot.belief_river import River
 from rlplay.ui.plot.learning_map import LearningMap
 from rlplay.ui.plot.pull_map import PullMap
@@ -48,13 +48,13 @@ OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
 TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 
 
-def overview(settings: Mapping[str, Any], world: World | None = None, panels: Sequence[str] = ()) -> tuple[View, ...]:
+def overview(settings: Settings, world: World | None = None, panels: Sequence[str] = ()) -> tuple[View, ...]:
     """The views for these settings; a world has its map in the second panel, and further maps after the fourth.
 
     Where an update learns from rewards, the scenario's `panels` come first: metrics, pairs of them, names of `NAMED`.
     """
     views = _of_algorithm(settings)
-    if panels and kind_of(settings) in REWARDED:
+    if panels and settings.kind in REWARDED:
         chosen = tuple(_named(name, views) for name in panels)
         paired = {name for view in chosen if isinstance(view, TwoLines) for name in view.metrics}
         views = (*chosen, *(view for view in views if view not in chosen and not paired & {*view.metrics[:1]}))
@@ -64,9 +64,9 @@ def overview(settings: Mapping[str, Any], world: World | None = None, panels: Se
     return first, MAPS[0], others[-1], others[0], *others[1:-1], *MAPS[1:]
 
 
-def further(views: Sequence[View], settings: Mapping[str, Any]) -> tuple[View, ...]:
+def further(views: Sequence[View], settings: Settings) -> tuple[View, ...]:
     """The views after the first four of the overview `views`: maps, then answers, then curves."""
-    kind = kind_of(settings)
+    kind = settings.kind
     curves = [view for view in views[ROW:] if view not in MAPS]
     maps = [view for view in views[ROW:] if view in MAPS]
     if kind in REWARDED:
@@ -89,10 +89,10 @@ def view_of(name: str) -> View:
     return NAMED.get(name) or two_lines(name) or single(name)
 
 
-def _of_algorithm(settings: Mapping[str, Any]) -> tuple[View, ...]:
-    kind = kind_of(settings)
+def _of_algorithm(settings: Settings) -> tuple[View, ...]:
+    kind = settings.kind
     if kind == "action values":
         return ACTION_VALUES
     if kind in REWARDED:
-        return TRUST_REGION if settings.get("surrogate") == "trpo" else OVERVIEW
+        return TRUST_REGION if settings.surrogate_row.trust_region else OVERVIEW
     return IMITATION if kind == "imitation" else SCORES if kind == "reward model" else PAIRS

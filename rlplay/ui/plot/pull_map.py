@@ -38,7 +38,7 @@ class PullMap(OfUpdate):
         """The last optimizer step, whether the update has ended, and the settings that bound its ratios."""
         live = source.live
         which = None if live is None else (live.number, len(live.steps), live.finished is None)
-        return which, source.box, [source.settings.get(name) for name in ("epsilon", "epsilon_high", "surrogate")]
+        return which, source.box, source.settings.clip_range, source.settings.surrogate
 
     def data(self, source: Source) -> object:
         """What is drawn: ratio, advantage and clipping of every token, equal for equal maps; None before a step."""
@@ -96,7 +96,7 @@ class PullMap(OfUpdate):
 
 def _fences(source: Source) -> tuple[float, ...]:
     """The ratios from which on tokens are clipped; none if the surrogate does not clip."""
-    return bounds({"epsilon": 0.2, **source.settings}) if has_band(source.settings) else ()
+    return bounds(source.settings) if has_band(source.settings) else ()
 
 
 def _plot(found: Pulls, fences: tuple[float, ...], size: Size, box: Box | None) -> Picture:

@@ -32,22 +32,21 @@ class Ratios(OfUpdate):
 
     def state(self, source: Source) -> object:
         """The optimizer step, whether the update has ended, and the settings that bound its ratios."""
-        names = ("epsilon", "epsilon_high", "surrogate", "num_iterations", "num_minibatches")
         step = _last(source)
         which = None if step is None else (step.update, step.step)
-        return which, [source.settings.get(name) for name in names], _past(source), PullMap().state(source)
+        return which, source.settings.steps, _past(source), PullMap().state(source)
 
     def draw(self, source: Source, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
         """Bars over a range fixed by the settings, to make updates comparable; clipped tokens in front."""
         step = _last(source)
         if step is None and source.foreign and source.history.updates:
             return NOT_RECORDED
-        planned = source.settings.get("num_iterations", 0) * source.settings.get("num_minibatches", 0)
+        planned = source.settings.steps if source.settings.axes_known else 0
         if (planned if step is None else step.epochs * step.minibatches) == 1:
             map_of_update = PullMap().draw(source, size, log)
             if isinstance(map_of_update, Picture):
                 return map_of_update
-            if source.settings.get("algorithm") == "":
+            if not source.settings.axes_known:
                 return ONE_STEP_UNNAMED
             return ONE_STEP_THEN if _past(source) else ONE_STEP if source.steered else ONE_STEP_HERE
         if step is None or source.live is None or source.live.sampled is None:
@@ -55,7 +54,7 @@ class Ratios(OfUpdate):
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
         ratio, states = step.importance_ratio[kept], step.clip_state
         clipped = np.zeros(len(ratio), dtype=bool) if states is None else states[kept] != 0
-        band = bounds({"epsilon": 0.2, **source.settings})
+        band = bounds(source.settings)
         # A band without width would also leave the axis without width.
         limits = max(0.0, min(1 - 2.5 * (1 - band[0]), 0.9)), max(1 + 2.5 * (band[1] - 1), 1.1)
         fences = band if has_band(source.settings) else ()

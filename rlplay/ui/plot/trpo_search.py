@@ -12,7 +12,7 @@ from rlplay.ui.format.numbers import plain
 from rlplay.ui.plot.bars import bar
 from rlplay.ui.plot.picture import Frame, Picture, Size
 from rlplay.ui.plot.views import FIRST, OfUpdate, Source
-from rlplay.ui.words.trpo_search import NOTHING, kl_limit, split
+from rlplay.ui.words.trpo_search import NOTHING, split
 
 NOT_YET = "No data yet: phase ④ searches for a step within the KL limit. `.` takes one iteration."
 QUIET, STRONG, BEYOND = "$text-muted", "bold $foreground", "$warning"
@@ -29,7 +29,7 @@ class Search(OfUpdate):
     def state(self, source: Source) -> object:
         """The update, and the progress of its search."""
         live = source.live
-        return None if live is None else (live.number, len(live.searched), len(live.steps)), kl_limit(source.settings)
+        return None if live is None else (live.number, len(live.searched), len(live.steps)), source.settings.max_kl
 
     def draw(
         self,
@@ -42,7 +42,7 @@ class Search(OfUpdate):
         if source.live is None or not source.live.searched:
             return NOTHING if source.live is not None and source.live.steps else source.coming(NOT_YET)
         found, tried = split(source.live.searched)
-        limit = kl_limit(source.settings)
+        limit = source.settings.max_kl
         table = [_trial(trial, limit) for trial in tried] if tried else [_iteration(each) for each in found]
         heading = f"{'step':>5}{'KL':>9}{'gain':>9}" if tried else f"{'CG':>5}{'residual':>10}{'gain at limit':>15}"
         room = max(size.height - 2, 1)
@@ -54,7 +54,7 @@ class Search(OfUpdate):
         self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """Above, the KL of the step taken and its limit; below, the gain of the step."""
-        limit = number(kl_limit(source.settings))
+        limit = number(source.settings.max_kl)
         tried = split(source.live.searched)[1] if source.live is not None else []
         if not tried:
             return Content(f"{self.title} · KL ≤ {limit}"), Content("")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from textual.content import Content
 
+from rlplay.algorithms.settings import UNKNOWN, Settings
 from rlplay.scenario.world import step_word
 from rlplay.trace.answers import measures
 from rlplay.trace.beliefs import Beliefs
@@ -54,7 +55,7 @@ class Source:
 
     history: History
     live: Update | None = None  # the last one that has taken an optimizer step
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: Settings = UNKNOWN
     room: Margins = (0, 0)  # minimum for labels
     replayed: bool = False  # a recording, so no engine adds to it
     shown: Update | None = None  # the update on the screen
@@ -87,7 +88,7 @@ class Source:
     @property
     def light(self) -> bool:
         """Whether the settings leave out the passes that only the screen needs."""
-        return self.settings.get("observe") == "light"
+        return self.settings.observe == "light"
 
     def missing(self, title: str, metrics: Iterable[str] = ()) -> str:
         """Why the curve `title` has no points: no update yet, no update since a change, or never computed."""
@@ -368,7 +369,9 @@ ACTION_VALUES = (
 
 def _estimator(trace: Trace, source: Source) -> str:
     """The estimator of the metric; empty if it has none, or before the settings are known."""
-    return str(source.settings.get(trace.estimator_of, trace.estimator))
+    if not (trace.estimator_of and source.settings.axes_known):
+        return trace.estimator
+    return str(getattr(source.settings, trace.estimator_of))
 
 
 def cuts(history: History, metric: str) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from textual.content import Content
 
@@ -52,10 +52,10 @@ class WorldMap(OfUpdate):
         """The update and its phase, the answer under the cursor, and what the values depend on."""
         shown = _update(source)
         if shown is None:
-            return None, source.settings.get("gamma"), id(source.world)
+            return None, source.settings.gamma, id(source.world)
         sampled = shown.sampled is not None and shown.sampled.done  # only then is the policy on every square known
         which = shown.number, shown.phase, shown.completions, sampled
-        return which, source.cursor, source.settings.get("gamma"), id(source.world)
+        return which, source.cursor, source.settings.gamma, id(source.world)
 
     def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """The squares, row by row; a bandit's arms as bars."""
@@ -106,11 +106,11 @@ class WorldMap(OfUpdate):
             words += " · ×visits" if self.kind == "policy" else " before → after"
         if world.arms:
             words = " · reward · p before → after"
-        return Content(self.title + words), _at_the_start(world, found, source.settings)
+        return Content(self.title + words), _at_the_start(world, found, source.settings.gamma)
 
     def _cells(self, world: World, found: Chart, source: Source) -> dict[str, _Cell]:
         """The texts of every square with a policy."""
-        best = _plan(world, source.settings) if self.kind == "optimal" else None
+        best = _plan(world, source.settings.gamma) if self.kind == "optimal" else None
         largest = max((abs(v) for v in map(_worth, found.squares.values()) if v is not None), default=0.0)
         if best is not None:
             largest = max(map(abs, best.values.values()))
@@ -276,12 +276,12 @@ def _path(found: Chart, source: Source) -> tuple[frozenset[str], str]:
     return frozenset(path), path[min(max(moves - 1, 0), len(path) - 1)]
 
 
-def _at_the_start(world: World, found: Chart, settings: Mapping[str, Any]) -> Content:
+def _at_the_start(world: World, found: Chart, gamma: float) -> Content:
     """What the first start is worth: learned, under this policy exactly, and at best.
 
     Where action values are learned, exactly under the greedy policy of Q, and under the ε-greedy one.
     """
-    start, gamma = world.starts[0], float(settings.get("gamma", 1.0))
+    start = world.starts[0]
     parts = []
     learned = found.squares[start]
     if _worth(learned) is not None and not _learns_q(found):  # max Q is on the square
@@ -291,7 +291,7 @@ def _at_the_start(world: World, found: Chart, settings: Mapping[str, Any]) -> Co
     for label, policy in (("greedy ", greedy), ("ε " if greedy else "exact ", policies)):
         if policy and set(policy) == {s for s in world.states if not world.ends(s)}:
             parts.append((label, _exact(world, policy, start, gamma)))
-    best = _plan(world, settings)
+    best = _plan(world, gamma)
     parts.append(("best ", None if best is None else best.values[start]))
     words = [Content.assemble(label, ("not finite" if v is None else _short(v), VALUE)) for label, v in parts]
     return Content.assemble(f"{start} ", Content(" · ").join(words))
@@ -305,9 +305,9 @@ def _exact(world: World, policy: Mapping[str, Mapping[str, float]], start: str, 
         return None
 
 
-def _plan(world: World, settings: Mapping[str, Any]) -> Plan | None:
+def _plan(world: World, gamma: float) -> Plan | None:
     try:
-        return plan(world, float(settings.get("gamma", 1.0)))
+        return plan(world, gamma)
     except ValueError:
         return None
 

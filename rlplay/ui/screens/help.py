@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,7 +13,8 @@ from textual.screen import ScreenResultType
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rlplay.trace.kinds import REWARDED, kind_of
+from rlplay.algorithms.settings import UNKNOWN, Settings
+from rlplay.trace.kinds import REWARDED
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.numbers import compact, real_minus
@@ -72,7 +73,7 @@ class HelpScreen(Dialogue[None]):
     def __init__(
         self,
         widget: Widget | None,
-        settings: Mapping[str, Any] | None = None,
+        settings: Settings = UNKNOWN,
         own_keys: Mapping[str, str] | None = None,
         step_word: str = "token",
     ) -> None:
@@ -80,7 +81,7 @@ class HelpScreen(Dialogue[None]):
         super().__init__()
         self._own_keys, self._step_word = own_keys or {}, step_word
         self._panel = _explained(widget)
-        self._settings = settings or {}
+        self._settings = settings
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as page:
@@ -113,14 +114,14 @@ def _explained(widget: Widget | None) -> Widget | None:
     return next((node for node in around if isinstance(node, Widget) and node.HELP), None)
 
 
-def _statistics(panel: Widget | None, settings: Mapping[str, Any], word: str) -> Iterator[Content]:
+def _statistics(panel: Widget | None, settings: Settings, word: str) -> Iterator[Content]:
     """One block for each statistic the panel shows, from the registries; `word` names what the policy samples."""
     if isinstance(panel, Tokens | Inspector):
         for lens in (lens.of(settings) for lens in LENSES.values()):
             scale = f"{real_minus(compact(lens.low))} … {real_minus(compact(lens.high))} {lens.unit}".strip()
             reading = worded(f"{lens.reading} Scale: {scale}.", word)
             yield _block(worded(lens.title, word), lens.symbol, worded(lens.formula, word), reading)
-    rewarded = isinstance(panel, Rollouts) and kind_of(settings) in REWARDED
+    rewarded = isinstance(panel, Rollouts) and settings.kind in REWARDED
     names = ("reward", "frac_reward_zero_std", "completions/clipped_ratio") if rewarded else ()
     for name in names or (panel.help_metrics if isinstance(panel, Panel) else ()):
         row = describe(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Container
 from typing import Any, ClassVar
 
 from textual import events, on
@@ -14,9 +14,11 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from rlplay.algorithms.knobs import KNOBS, Knob, matching
+from rlplay.algorithms.settings import Settings
 from rlplay.link.messages import Abilities
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.schema import Scenario
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.setting import WIDEST, described, reproduced, row
@@ -31,12 +33,11 @@ FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all se
 TYPING = "`enter` accept · `esc` cancel"
 
 DIGITS = ".0123456789"
-Changes = dict[str, Any]
 
 _INK: dict[Kind, str] = {"old": "$error", "new": "$success"}
 
 
-class KnobsScreen(Dialogue[Changes | None]):
+class KnobsScreen(Dialogue[SomeSettings | None]):
     """Its result is the changes by setting, or None."""
 
     DEFAULT_CSS = """
@@ -86,25 +87,25 @@ class KnobsScreen(Dialogue[Changes | None]):
     ]
 
     def __init__(
-        self, settings: dict[str, Any], scenario: Scenario, live: bool = True, at: str | None = None,
-        abilities: Abilities | None = None, foreign: bool = False, step_word: str = "token",
+        self, settings: Settings, scenario: Scenario, live: bool = True, at: str | None = None,
+        abilities: Abilities | None = None, on_record: Container[str] | None = None, step_word: str = "token",
     ) -> None:  # fmt: skip
         """`settings` are the current ones in a run of `scenario`; without `live` they can only be viewed and copied.
 
         The cursor starts on the setting named `at`, else on the first. `step_word` names what the policy samples.
         """
         super().__init__()
-        self.draft = Draft(settings, live, abilities, foreign)
+        self.draft = Draft(settings, live, abilities, on_record)
         self.reproduction = Reproduction(scenario)
         self.live, self.at = live, at
-        self._foreign, self._step_word = foreign, step_word
+        self._foreign, self._step_word = on_record is not None, step_word
         self._named = scenario.knobs
         self._only = self._named or list(KNOBS)
         self.sought = ""
         self.refused = self.done = ""
         self.foreseen: list[str] = []
         self.comparable = False  # whether there is a preview
-        self._announced: dict[str, Any] = {}
+        self._announced: SomeSettings = {}
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import msgspec
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -36,10 +35,10 @@ class PasteScreen(Dialogue[dict[str, Any] | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
 
-    def __init__(self, settings: dict[str, Any], scenario: Scenario) -> None:
-        """`settings` are the current ones in a run of `scenario`."""
+    def __init__(self, held: Settings, scenario: Scenario) -> None:
+        """The settings that are `held` now in a run of `scenario`."""
         super().__init__()
-        self._held = msgspec.convert(settings, Settings)
+        self._held = held
         self._scenario = scenario
 
     def compose(self) -> ComposeResult:

@@ -7,6 +7,7 @@ import contextlib
 
 import msgspec
 
+from rlplay.algorithms.settings import fitting
 from rlplay.foreign.copy import Copy
 from rlplay.link import framing
 from rlplay.link.messages import COMMANDS, EVENTS, UNSAID, AnyCommand, Failed, Recorded, Status
@@ -87,8 +88,10 @@ class AttachedSource(RecordedSource):
                 while self._queue.qsize() > _WAITING:
                     await asyncio.sleep(_PAUSE)  # a trainer that says more than the screen can take waits
                 self._over = isinstance(event, Failed) or (isinstance(event, Status) and event.finished)
-                if isinstance(event, Status) and event.abilities is None:
-                    event = msgspec.structs.replace(event, abilities=UNSAID)
+                if isinstance(event, Status):
+                    event = msgspec.structs.replace(
+                        event, settings=fitting(event.settings), abilities=event.abilities or UNSAID
+                    )
                 self._put(event)
         if not self._over:
             self._put(Failed(GONE))

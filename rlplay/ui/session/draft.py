@@ -13,9 +13,10 @@ from rlplay.algorithms.choice import argument_names
 from rlplay.algorithms.knobs import KNOBS, Knob
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import allow_all, functions_in, is_own
-from rlplay.algorithms.settings import LossType, Settings, choices, decoded, row
+from rlplay.algorithms.settings import LossType, Settings, choices, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.link.messages import Abilities
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trusted import follow, place
 
 
@@ -23,16 +24,17 @@ class Draft:
     """An editable copy of the run's settings."""
 
     def __init__(
-        self, settings: dict[str, Any], live: bool = True, abilities: Abilities | None = None, foreign: bool = False
+        self, settings: Settings, live: bool = True, abilities: Abilities | None = None,
+        on_record: Container[str] | None = None,
     ) -> None:  # fmt: skip
         """Of the current `settings`; the user's functions run only in a `live` run of rlplay's own engine.
 
-        With `abilities` another program trains, and only some settings can be changed. Another program made a `foreign`
-        run, which may not say how every setting was.
+        With `abilities` another program trains, and only some settings can be changed. Of another program's run, only
+        those `on_record` are known.
         """
         self._live, self._abilities = live and abilities is None, abilities
-        self._original = decoded(settings)
-        self._on_record = settings.keys() if foreign else None
+        self._original = settings
+        self._on_record = on_record
         self._settings = self._original
         self._of_algorithms = {*AXES}
 
@@ -46,7 +48,7 @@ class Draft:
         """All settings as they are now."""
         return self._original
 
-    def differing(self) -> dict[str, Any]:
+    def differing(self) -> SomeSettings:
         """The settings that would change, with their new values."""
         return {name: self.value(name) for name in KNOBS if self.changed(name)}
 
@@ -117,9 +119,9 @@ class Draft:
         elif not isinstance(self.value(name), dict):
             self._put(name, self._stepped(name, direction))
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> SomeSettings:
         """The changes to apply: the algorithm, and the settings that differ from it and from the current ones."""
-        base, wanted = self._original, dict[str, Any]()
+        base, wanted = self._original, SomeSettings()
         if self.changed("algorithm"):
             wanted["algorithm"] = self._settings.algorithm
             base = apply(base, "algorithm", self._settings.algorithm)
@@ -181,7 +183,7 @@ class Draft:
         )
         return next((text for idle, text in reasons if idle), "")
 
-    def _differences(self, base: Settings) -> dict[str, Any]:
+    def _differences(self, base: Settings) -> SomeSettings:
         return {name: self.value(name) for name in KNOBS if self.value(name) != getattr(base, name)}
 
     def _stepped(self, name: str, direction: int) -> Any:

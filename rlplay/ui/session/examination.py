@@ -32,6 +32,6 @@ def examine(session: Session) -> Examined:
 
 def _examined(session: Session, number: int) -> Examined:
     timeline = session.run.timeline
-    settings = decoded(timeline.at(number) if timeline.begun else session.settings)
+    settings = decoded(timeline.at(number)) if timeline.begun else session.settings
     run = session.health.evidence(number, settings)
     return run, [] if run is None else findings(run)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
+from rlplay.algorithms.settings import UNKNOWN, Settings, decoded
 from rlplay.link.messages import AnyCommand
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.questions import Imagined, WhatIf
 from rlplay.trace.records import Array
@@ -29,15 +30,15 @@ class Preview:
     def __init__(self, session: Session, send: Callable[[AnyCommand], Awaitable[None]]) -> None:
         self._session = session
         self._send = send
-        self._changes: dict[str, Any] = {}
-        self._asked: dict[str, Any] | None = None
-        self._settings: dict[str, Any] = {}
+        self._changes: SomeSettings = {}
+        self._asked: SomeSettings | None = None
+        self._settings = UNKNOWN
         self.result: WhatIfResult | None = None
         self.as_trained = False
         self.words: list[str] = []
         self._waits = False  # whether the draft waits for the run to pause
 
-    async def draft(self, changes: dict[str, Any]) -> None:
+    async def draft(self, changes: SomeSettings) -> None:
         """Take the user's changes that are not applied yet."""
         self._changes = changes
         if not changes:
@@ -73,7 +74,7 @@ class Preview:
             self.result, self.words = None, [held_back(imagined.held)]
             return
         self.result = what_if_result(shown, imagined)
-        self._settings = imagined.settings
+        self._settings = decoded(imagined.settings)
         self.words = self.result.words
 
     def clear(self) -> None:
@@ -99,7 +100,7 @@ class Preview:
         return "" if self.result is None else "as trained" if self.as_trained else "as it would be"
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The settings of the version that is drawn."""
         return self._session.settings_of(self._session.shown) if self.as_trained else self._settings
 
@@ -115,7 +116,7 @@ class Preview:
             return NEEDS_PAUSE
         if self._session.looking is not None:
             return NEEDS_NEWEST
-        if status.settings.get("loss_type") != "policy_gradient":
+        if self._session.settings.loss_type != "policy_gradient":
             return ""  # the engine says which losses have a preview
         shown = self._session.shown
         if self._session.undone or shown is None or shown.sampled is None:

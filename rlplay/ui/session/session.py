@@ -9,11 +9,13 @@ from typing import Any, Literal
 import msgspec
 
 from rlplay.algorithms.own import allow_running
+from rlplay.algorithms.settings import Settings, decoded
 from rlplay.health.run import Health
 from rlplay.link.messages import UNSAID, Abilities, Failed, Loading, LogLine, Recorded, RecordView, Status
 from rlplay.plain_yaml import PlainYamlError
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.world import step_word, world_of
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound, Sampled, SettingsChange, Started
 from rlplay.trace.run import Run
@@ -130,24 +132,28 @@ class Session:
         return running and self.status is not None and self.status.update > self._set_off
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The current settings, including changes that wait for their phase."""
-        if self.status is not None and self.status.settings:
-            return self.status.settings
-        return self.run.started.settings if self.run.started is not None else {}
+        return decoded(self.on_record())
 
-    def settings_of(self, update: Update | None, phase: Phase = "update") -> dict[str, Any]:
+    def settings_of(self, update: Update | None, phase: Phase = "update") -> Settings:
         """The settings in a phase of `update`, without later changes; the current ones without an update.
 
         At the start these are the settings that the first update will have.
         """
-        if update is None or not self.run.timeline.begun:
-            return self.settings
-        return self.run.timeline.at(update.number, phase) if update.number else self.settings_after(0)
+        return decoded(self.on_record(update, phase))
 
-    def settings_after(self, number: int) -> dict[str, Any]:
+    def settings_after(self, number: int) -> Settings:
         """The settings at the start of the update after `number`; a branch changes these."""
-        return self.run.timeline.at(number + 1, "sample")
+        return decoded(self.run.timeline.at(number + 1, "sample"))
+
+    def on_record(self, update: Update | None = None, phase: Phase = "update") -> SomeSettings:
+        """As `settings_of`, but those alone that are on record: another trainer's run may not have all."""
+        if update is not None and self.run.timeline.begun:
+            return self.run.timeline.at(update.number, phase) if update.number else self.run.timeline.at(1, "sample")
+        if self.status is not None and self.status.settings:
+            return self.status.settings
+        return {} if self.run.started is None else self.run.started.settings
 
     @property
     def changed_at(self) -> list[int]:

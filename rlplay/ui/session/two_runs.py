@@ -130,7 +130,7 @@ class RunPair:
     def _settings(self, numbers: tuple[int, int] | None) -> list[tuple[str, Any, Any]]:
         """The settings that differ in the updates `numbers` of the runs; None: the current settings."""
         updates = (None, None) if numbers is None else (Update(max(number, 1)) for number in numbers)
-        one, other = (session.settings_of(update) for session, update in zip(self.both, updates, strict=True))
+        one, other = (session.on_record(update) for session, update in zip(self.both, updates, strict=True))
         return [(name, one.get(name), other.get(name)) for name in KNOBS if one.get(name) != other.get(name)]
 
     @property

@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Size
 from textual.widget import Widget
 
+from rlplay.algorithms.settings import UNKNOWN, Settings
 from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History
 from rlplay.trace.learning import Evaluations
@@ -98,7 +98,7 @@ class CurvePanels(Widget):
         """At most `beside` panels make a column elsewhere: the widget `beside`, for a large screen."""
         super().__init__()
         self.row = [CurvePanel(view, replayed) for view in OVERVIEW[:ROW]]
-        self._beside = [CurvePanel(view, replayed) for view in further(OVERVIEW, {})[:beside]]
+        self._beside = [CurvePanel(view, replayed) for view in further(OVERVIEW, UNKNOWN)[:beside]]
         self.beside = Beside(self, self._beside)
         self._replayed = replayed
         self._given: tuple[View, ...] = tuple(panel.view for panel in self.panels)
@@ -109,7 +109,7 @@ class CurvePanels(Widget):
         self._due: list[tuple[CurvePanel, Source]] = []
         self._source: Source | None = None
         self._stepped: Update | None = None
-        self._settings: dict[str, Any] = {}
+        self._settings = UNKNOWN
         self._cursor = 0, 0
         self._arranged_for: World | None = None
         self.details = RunDetails(steered=not replayed)
@@ -133,7 +133,7 @@ class CurvePanels(Widget):
         """Take what is known of the run besides its numbers; `prepare` draws it."""
         self.details = details
 
-    def show(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
+    def show(self, history: History, live: Update | None, settings: Settings) -> None:
         """Draw the run so far and the update on the screen, which had `settings`."""
         self.prepare(history, live, settings)
         self.draw_all()
@@ -145,11 +145,11 @@ class CurvePanels(Widget):
             if isinstance(panel.view, WorldMap | River | AnswerTree) and panel.source is not None:
                 panel.show(replace(panel.source, cursor=cursor))
 
-    def fit(self, settings: dict[str, Any]) -> bool:
+    def fit(self, settings: Settings) -> bool:
         """Whether the panels offer the views for these settings."""
         return self.panels[0].overview == overview(settings, self.details.world, self.details.wanted)
 
-    def prepare(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
+    def prepare(self, history: History, live: Update | None, settings: Settings) -> None:
         """Prepare the run so far for `draw_next`, which draws one panel at a time."""
         if live is not None and (
             live.steps or live.searched or (self._stepped is not None and live.number < self._stepped.number)
@@ -158,7 +158,7 @@ class CurvePanels(Widget):
         self._take(overview(settings, self.details.world, self.details.wanted), settings)
         if self._arranged_for is not self.details.world:
             self.rearrange()
-        painted = self._painted(settings.get("squares") or {})
+        painted = self._painted(settings.squares)
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
         source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
@@ -226,7 +226,7 @@ class CurvePanels(Widget):
             for panel in panels:
                 panel.make_room((max(left), max(right)))
 
-    def _take(self, views: tuple[View, ...], settings: dict[str, Any]) -> None:
+    def _take(self, views: tuple[View, ...], settings: Settings) -> None:
         """Take the views of another algorithm; a view that the user chose stays."""
         given = (*views[:ROW], *further(views, settings))
         for place, (panel, view) in enumerate(zip(self.panels, given, strict=False)):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from rlplay.algorithms.settings import Settings, decoded
+from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.value_losses import VALUE_LOSSES
-from rlplay.trace.kinds import REWARDED, Kind, kind_of
+from rlplay.trace.kinds import REWARDED, Kind
 from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.numbers import number
 from rlplay.trace.records import Sampled, Scored
@@ -78,7 +78,7 @@ chat template.
         super().__init__(id=id)
         self._lines: list[list[Segment]] = []
         self._word = "token"  # what the policy samples
-        self._shown: tuple[Update | None, tuple[int, int], Mapping[str, Any], WhatIfResult | None] | None = None
+        self._shown: tuple[Update | None, tuple[int, int], Settings, WhatIfResult | None] | None = None
 
     def on_resize(self) -> None:
         """Wrap the lines to the new width."""
@@ -99,7 +99,7 @@ chat template.
         return worded("all about the token", self._word), "\n".join(lines)
 
     def show(
-        self, update: Update | None, cursor: tuple[int, int], settings: Mapping[str, Any],
+        self, update: Update | None, cursor: tuple[int, int], settings: Settings,
         what_if: WhatIfResult | None = None,
     ) -> None:  # fmt: skip
         """Show the token at `cursor`, if any; with `what_if`, compare the update as trained with the preview."""
@@ -112,10 +112,9 @@ chat template.
             length = len(facts.sampled.token_ids)
             token, width = min(cursor[1], length - 1), self.scrollable_content_region.width
             if length:
-                s = decoded(settings)
-                numbers = facts.numbers(token, s.loss_type)
+                numbers = facts.numbers(token, settings.loss_type)
                 self._lines = self._head(
-                    update, facts.sampled, (cursor[0], token), why_clipped(s, numbers)[:1], kind_of(settings)
+                    update, facts.sampled, (cursor[0], token), why_clipped(settings, numbers)[:1], settings.kind
                 )
             if length and facts.sampled.mask[token]:  # nothing was chosen at the others, and nothing is trained there
                 self._lines += [
@@ -123,7 +122,7 @@ chat template.
                     *([] if what_if is None else self._compared(what_if, (cursor[0], token))),
                     *candidates(facts, token, self.scrollable_content_region.size, self.palette),
                     [],
-                    *(self._formulas(s, numbers, facts.steps) if settings else []),
+                    *self._formulas(settings, numbers, facts.steps),
                     *self._statistics(facts, token, settings),
                 ]
             if length:
@@ -193,7 +192,7 @@ chat template.
         return [*lines, []]
 
     def _formulas(self, s: Settings, numbers: Numbers, seen: Steps | None) -> list[list[Segment]]:
-        if not s.algorithm:
+        if not s.axes_known:
             return [[Segment("its algorithm is not on record", self.palette.muted)], []]
         lines = []
         if s.loss_type == "policy_gradient":
@@ -216,7 +215,7 @@ chat template.
             lines += _folded(parts, self.scrollable_content_region.width)
         return lines
 
-    def _statistics(self, facts: AnswerFacts, token: int, settings: Mapping[str, Any]) -> list[list[Segment]]:
+    def _statistics(self, facts: AnswerFacts, token: int, settings: Settings) -> list[list[Segment]]:
         lines = []
         for lens in (lens.of(settings) for lens in LENSES.values()):
             value = facts.value(lens.name, token)
@@ -226,7 +225,7 @@ chat template.
             if value is None:
                 # After the update is finished, a missing value stays missing.
                 mark = PHASE_MARKS[lens.phase] if facts.update.finished is None else "–"
-                light = mark == "–" and settings.get("observe") == "light" and lens.name in NEEDS_A_PASS
+                light = mark == "–" and settings.observe == "light" and lens.name in NEEDS_A_PASS
                 lines.append([Segment(f"{name:<22}{mark:>3}{' observe=light' * light}", self.palette.muted)])
                 continue
             is_signed = lens.two_sided and lens.low < 0

@@ -141,7 +141,7 @@ class Header(Bar):
 def _algorithm(session: Session) -> str:
     """The algorithm of the update on the screen; for the newest update also the next algorithm, if it differs."""
     shown = session.shown
-    here, after = (str(settings.get("algorithm", "")) for settings in (session.settings_of(shown), session.settings))
+    here, after = (settings.algorithm for settings in (session.settings_of(shown), session.settings))
     names = [here] if session.looking is not None or not session.source.live else list(dict.fromkeys((here, after)))
     if shown is None or shown.sampled is None:
         names = [after]

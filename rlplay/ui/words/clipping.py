@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from rlplay.algorithms.settings import Settings, decoded, row
+from rlplay.algorithms.settings import Settings, row
 from rlplay.trace.numbers import compact
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
@@ -25,34 +22,34 @@ def count_clipped(update: Update | None) -> int:
     return 0 if states is None else int(np.count_nonzero(np.nan_to_num(states)))
 
 
-def summary(update: Update | None, settings: Mapping[str, Any], adjustable: bool, way: str) -> str:
+def summary(update: Update | None, s: Settings, adjustable: bool, way: str) -> str:
     """How many tokens are clipped, and the key (`way`) that finds them; if none is, why."""
     count = count_clipped(update)
     if not count:
-        return explain_none(update, settings, adjustable)
+        return explain_none(update, s, adjustable)
     tokens, them = ("1 token is", "it") if count == 1 else (f"{count} tokens are", "them")
-    why = "" if settings.get("algorithm") == "" else ", and the Token panel says why"
+    why = "" if not s.axes_known else ", and the Token panel says why"
     return worded(f"{tokens} clipped, ▲ or ▼: {way} finds {them}{why}.", _word(update))
 
 
-def explain_clipped(settings: Mapping[str, Any], state: int) -> str:
+def explain_clipped(s: Settings, state: int) -> str:
     """Why a token in this clip state has zero gradient, in one sentence."""
-    head = why_clipped(decoded(settings), Numbers(clip_state=state))[0]
+    head = why_clipped(s, Numbers(clip_state=state))[0]
     reason = head.partition(": ")[2]
     return f"Here {reason}: its ratio has reached the bound, so its surrogate gradient is zero."
 
 
-def explain_none(update: Update | None, settings: Mapping[str, Any], adjustable: bool = True) -> str:
+def explain_none(update: Update | None, s: Settings, adjustable: bool = True) -> str:
     """Why none is, with the numbers of this run, and how to see one: two sentences.
 
     Backticks mark keys. The text names the key for settings only if they are `adjustable`: in a recording they are not.
     The run of another trainer may not name its algorithm; then only what it recorded is known.
     """
-    if settings.get("algorithm") == "":
+    if not s.axes_known:
         if update is not None and update.latest_step("clip_state") is not None:
             return worded("No token is clipped.", _word(update))
         return "What is clipped is not known: the run does not name its algorithm."
-    cause, remedy = _cause(update, decoded(settings))
+    cause, remedy = _cause(update, s)
     why = f"No token is clipped: {cause}. {remedy if adjustable else without_knobs(remedy)}"
     return worded(why, _word(update))
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from rlplay.algorithms.baselines import BASELINES
+from rlplay.algorithms.settings import Settings
 from rlplay.health.finding import Finding
 from rlplay.trace.history import History
-from rlplay.trace.kinds import kind_of
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.records import Array, Sampled, Stepped
@@ -31,7 +32,6 @@ UNMOVED = 5e-4
 """A smaller change of a mean probability does not show in three digits."""
 NOISE = 1e-6
 """A smaller difference between two updates is rounding."""
-GROUP_BASELINES = ("group_mean", "leave_one_out", "length_weighted")
 """Baselines that give no signal in a group of equal rewards."""
 ONE_RATIO = ("sequence", "sequence_sum")
 """Levels at which an answer has a single ratio, so that clip fractions count answers."""
@@ -73,7 +73,7 @@ class Narration:
 def narrate(
     update: Update | None,
     history: History,
-    settings: dict[str, Any],
+    settings: Settings,
     place: Place = "live",
     undoes: bool = True,
     finding: Finding | None = None,
@@ -161,12 +161,12 @@ def narrate_run(history: History, step_word: str = "token") -> Narration:
     return Narration(f"{head}: {', '.join(parts)}." if parts else f"{head}.", "`space` pauses.")
 
 
-def _sample(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+def _sample(update: Update, _history: History, settings: Settings) -> tuple[str, str]:
     sampled = update.sampled
     assert sampled is not None
     lengths, word = _lengths(sampled), update.step_word
     if not sampled.done:
-        done = f"{sampled.position} of at most {settings.get('max_completion_length', '?')} tokens"
+        done = f"{sampled.position} of at most {settings.max_completion_length} tokens"
         if word == "move":  # squares are tokens, too, and count towards that limit
             done = _count(int(lengths.max(initial=0)), "move")
         return (
@@ -193,7 +193,7 @@ def _openings(sampled: Sampled) -> str:
     return f"{_listed(said)}."
 
 
-def _score(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+def _score(update: Update, _history: History, settings: Settings) -> tuple[str, str]:
     if pairs.learns_from_answers(settings):
         return pairs.labelled(update), pairs.LABELLED_NEXT
     sampled, scored = update.sampled, update.scored
@@ -213,7 +213,7 @@ def _score(update: Update, _history: History, settings: dict[str, Any]) -> tuple
         happened = f"Reward {number(known.mean())} on average, from {number(kinds[0])} to {number(kinds[-1])}."
     if len(kinds) and len(known) < len(rewards):
         happened += f" {_count(len(rewards) - len(known), 'more answer')} got no score."
-    if settings.get("baseline") in GROUP_BASELINES:
+    if settings.axes_known and BASELINES[settings.baseline].siblings:
         of_group = [rewards[(sampled.group == group) & ~np.isnan(rewards)] for group in range(len(sampled.prompts))]
         flat = sum(len(np.unique(mine)) < 2 for mine in of_group)
         if flat:
@@ -224,7 +224,7 @@ def _score(update: Update, _history: History, settings: dict[str, Any]) -> tuple
     return happened, "`n` gives credit: which answers will the update favour?"
 
 
-def _credit(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+def _credit(update: Update, _history: History, settings: Settings) -> tuple[str, str]:
     following = "`s` takes one optimizer step, `u` all of them."
     if not pairs.needs_advantages(settings):
         return pairs.COMPARED, following
@@ -258,16 +258,16 @@ def _credit(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     return happened, following
 
 
-def _update(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
-    if settings.get("surrogate") == "trpo":
+def _update(update: Update, _history: History, settings: Settings) -> tuple[str, str]:
+    if settings.surrogate_row.trust_region:
         return search.narrate(update, settings)
     step = update.steps[-1]
     ratio = step.importance_ratio
     count = step.epochs * step.minibatches
     following = "`s` takes the next step, `u` the rest." if step.step + 1 < count else "`u` shows what it changed."
     held = float(np.abs(ratio - 1).max(initial=0.0)) < STILL
-    rewarded = kind_of(settings) in ("rewards", "learned rewards")
-    if not rewarded or settings.get("algorithm") == "" or not np.isfinite(ratio).any():
+    rewarded = settings.kind in ("rewards", "learned rewards")
+    if not rewarded or not settings.axes_known or not np.isfinite(ratio).any():
         return _unjudged(step) if rewarded else _without_ratios(update, settings), following
     if count == 1 and held:
         loss = f" ({number(step.metrics['loss'])})" if "loss" in step.metrics else ""
@@ -280,7 +280,7 @@ def _update(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     if step.step == 0 and held:
         return f"{head}: every ratio is still 1, because the policy has not moved since it sampled.", following
     spread = f"{head}: ratios from {number(ratio.min())} to {number(ratio.max())}"
-    if settings.get("surrogate") != "ppo" and settings.get("importance_sampling_level") != "geometric":
+    if not settings.surrogate_row.band and settings.importance_sampling_level != "geometric":
         return f"{spread}; this objective does not clip.", following
     return f"{spread}. {_clipping(step, settings, update.step_word)}", following
 
@@ -294,7 +294,7 @@ def _unjudged(step: Stepped) -> str:
     return f"{head}: ratios from {number(known.min())} to {number(known.max())}."
 
 
-def _without_ratios(update: Update, settings: dict[str, Any]) -> str:
+def _without_ratios(update: Update, settings: Settings) -> str:
     """The last step of an update whose loss has no ratios."""
     step, sampled = update.steps[-1], update.sampled
     assert sampled is not None
@@ -304,14 +304,14 @@ def _without_ratios(update: Update, settings: dict[str, Any]) -> str:
     return f"Optimizer step {step.step + 1} of {step.epochs * step.minibatches}: {said}"
 
 
-def _clipping(step: Stepped, settings: dict[str, Any], step_word: str) -> str:
+def _clipping(step: Stepped, settings: Settings, step_word: str) -> str:
     whole, high, low, outside = (
         step.metrics.get(name)
         for name in ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside")
     )
     if whole is None or high is None or low is None:
         return ""
-    what = "answers" if settings.get("importance_sampling_level") in ONE_RATIO else f"{step_word}s"
+    what = "answers" if settings.importance_sampling_level in ONE_RATIO else f"{step_word}s"
     shares = f"{percent(high)} high, {percent(low)} low"
     said = f"{percent(whole)} of the {what} are clipped: zero surrogate gradient ({shares})"
     if outside is not None and outside > whole:
@@ -319,7 +319,7 @@ def _clipping(step: Stepped, settings: dict[str, Any], step_word: str) -> str:
     return f"{said}."
 
 
-def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[str, str]:
+def _after(update: Update, history: History, settings: Settings) -> tuple[str, str]:
     finished = update.finished
     assert finished is not None
     answers = pairs.learns_from_answers(settings)

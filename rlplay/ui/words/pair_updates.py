@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
-from rlplay.trace.kinds import REWARDED, Kind, kind_of
+from rlplay.algorithms.settings import Settings
+from rlplay.trace.kinds import REWARDED, Kind
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.records import Scored
 from rlplay.trace.update import Update
@@ -19,14 +19,14 @@ LEFT_OUT = "left out"
 UNLEARNED = "no pair has a better answer, so no step was taken"
 
 
-def learns_from_answers(settings: Mapping[str, Any]) -> bool:
+def learns_from_answers(settings: Settings) -> bool:
     """Whether the update uses no rewards: a preference loss, a reward model or fine-tuning."""
-    return kind_of(settings) not in REWARDED
+    return settings.kind not in REWARDED
 
 
-def needs_advantages(settings: Mapping[str, Any]) -> bool:
+def needs_advantages(settings: Settings) -> bool:
     """Whether the update has advantages; a reward model compares the scores of a pair instead."""
-    return bool(settings.get("loss_type") != "reward")
+    return settings.loss_type != "reward"
 
 
 def label(scored: Scored, completion: int, kind: Kind) -> str:
@@ -42,9 +42,9 @@ def given(update: Update) -> str:
     return f"{answers}. Their probabilities are those under the policy."
 
 
-def given_next(settings: Mapping[str, Any]) -> str:
+def given_next(settings: Settings) -> str:
     """The hint after the answers are given."""
-    return IMITATED_NEXT if settings.get("loss_type") == "sft" else COMPARED_NEXT
+    return IMITATED_NEXT if settings.loss_type == "sft" else COMPARED_NEXT
 
 
 def labelled(update: Update) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from rlplay.algorithms.settings import Settings
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.records import Searched
 from rlplay.trace.update import Update
@@ -20,21 +19,16 @@ def split(searched: Iterable[Searched]) -> tuple[list[Searched], list[Searched]]
     return [each for each in every if each.kind == "cg"], [each for each in every if each.kind == "line"]
 
 
-def kl_limit(settings: Mapping[str, Any]) -> float:
-    """The largest KL divergence of a step, in nats."""
-    return float(settings.get("max_kl", math.nan))
-
-
 def detail(update: Update) -> str:
     """The progress of the search, in two or three words."""
     last = update.searched[-1]
     return f"{'CG' if last.kind == 'cg' else 'step tried'} {last.iteration}/{last.iterations}"
 
 
-def narrate(update: Update, settings: Mapping[str, Any]) -> tuple[str, str]:
+def narrate(update: Update, settings: Settings) -> tuple[str, str]:
     """What the search has found so far, or found in the end, and which key to press next."""
     found, tried = split(update.searched)
-    limit = kl_limit(settings)
+    limit = settings.max_kl
     if not update.steps:
         following = "`.` takes one iteration, `s` goes to the end of the search."
         if not tried:

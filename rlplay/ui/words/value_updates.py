@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from rlplay.trace.kinds import kind_of
+from rlplay.algorithms.settings import Settings
 from rlplay.trace.numbers import number
 from rlplay.trace.update import Update
 
 STEP_NEXT = "`n` shows the steps that Q took."
 
 
-def learns_values(settings: Mapping[str, Any]) -> bool:
+def learns_values(settings: Settings) -> bool:
     """Whether the update learns what moves are worth."""
-    return kind_of(settings) == "action values"
+    return settings.kind == "action values"
 
 
 def errors(update: Update) -> str:
@@ -37,10 +36,10 @@ def step(metrics: Mapping[str, float], moves: int) -> str:
     )
 
 
-def worth(metrics: Mapping[str, float], settings: Mapping[str, Any]) -> str:
+def worth(metrics: Mapping[str, float], settings: Settings) -> str:
     """What the two policies earn, exactly; empty if that is unknown."""
     if "greedy_reward" not in metrics:
         return ""
     greedy, behaviour = number(metrics["greedy_reward"]), number(metrics["behaviour_reward"])
-    rate = number(float(settings.get("exploration_rate", 0.0)))
+    rate = number(settings.exploration_rate)
     return f"Expected reward {greedy} with the best move by Q each time, {behaviour} with ε = {rate}."
