@@ -6,22 +6,21 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rlplay.link.messages import Status
 from rlplay.scenario.claim import Expect
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.player import goes_back_to
 from rlplay.scenario.script import Change, Prefer, Rewind, ScreenVerb, Step, Train
+from rlplay.ui.lesson_engine import LessonEngine
 
 if TYPE_CHECKING:
     from rlplay.ui.script_view import ScriptView
 
 
 class Learner:
-    """Follows the engine's statuses and the verbs that are performed, and knows when something is done."""
+    """Follows the engine and the verbs that are performed, and knows when something is done."""
 
-    def __init__(self, view: ScriptView) -> None:
-        self._view = view
-        self._status: Status | None = None
+    def __init__(self, view: ScriptView, engine: LessonEngine) -> None:
+        self._view, self._engine = view, engine
         self._performed: set[str] = set()  # since the lesson began to wait
         self._waiting: tuple[Callable[[], bool], asyncio.Future[bool]] | None = None
         self._limit: asyncio.Timeout | None = None  # of this wait
@@ -31,19 +30,15 @@ class Learner:
         """Whether the lesson waits until the learner has done something."""
         return self._waiting is not None
 
-    def heard(self, status: Status) -> None:
-        """Take the engine's status."""
-        self._status = status
-        self._look()
-
     def performed(self, verb: str) -> None:
         """A key, the palette or the script itself has performed a verb."""
         self._performed.add(verb)
-        self._look()
+        self.looks_again()
 
     def looks_again(self) -> None:
-        """A dialogue was closed."""
-        self._look()
+        """The engine has said where it is, or a dialogue was closed."""
+        if self._waiting is not None and not self._waiting[1].done() and self._waiting[0]():
+            self._waiting[1].set_result(True)
 
     def gives_up(self) -> None:
         """The learner asks for help."""
@@ -68,20 +63,20 @@ class Learner:
         meanwhile, `missed` gets the outcomes; none before there is a number. `reached` is called once in a run whose
         claims hold, so that the run may end.
         """
-        failed, seen, told = False, self._place, False
+        failed, seen, told = False, self._engine.place, False
 
         def solved() -> bool:
             nonlocal failed, seen, told
             outcomes = [self._view.check(each) for each in claims]
             holds = all(each.passed for each in outcomes)
             failed = failed or not holds
-            if failed and holds and not self._resting and not told:
+            if failed and holds and not self._engine.rests and not told:
                 reached()
-            told = not self._resting and (told or (failed and holds))
-            if not holds and self._resting and self._place != seen:
-                seen = self._place
+            told = not self._engine.rests and (told or (failed and holds))
+            if not holds and self._engine.rests and self._engine.place != seen:
+                seen = self._engine.place
                 missed(_measured(outcomes))
-            return failed and holds and self._resting
+            return failed and holds and self._engine.rests
 
         return solved
 
@@ -100,41 +95,28 @@ class Learner:
         finally:
             self._waiting = self._limit = None
 
-    def _look(self) -> None:
-        if self._waiting is not None and not self._waiting[1].done() and self._waiting[0]():
-            self._waiting[1].set_result(True)
-
-    @property
-    def _resting(self) -> bool:
-        return self._status is not None and not self._status.running and not self._status.waits
-
-    @property
-    def _place(self) -> tuple[int, str]:
-        return (0, "sample") if self._status is None else (self._status.update, self._status.phase)
-
     def _done(self, step: Step) -> Callable[[], bool]:
         """A test for whether what `step` does has been done since now."""
-        (begun, phase), asked = self._place, 0 if self._status is None else len(self._status.asks)
+        (begun, phase), asked = self._engine.place, len(self._engine.asks)
 
         def performed(*verbs: str) -> bool:
             return not self._performed.isdisjoint(verbs)
 
         def done() -> bool:
-            status = self._status
             match step:
                 case Train(until="update", count=count):
-                    found = self._resting and self._place[0] >= begun + count
+                    found = self._engine.rests and self._engine.place[0] >= begun + count
                 case Train(until="token"):
-                    found = self._resting and performed("token", "phase", "step", "update", "run")
+                    found = self._engine.rests and performed("token", "phase", "step", "update", "run")
                 case Train():
-                    found = self._resting and self._place != (begun, phase)
+                    found = self._engine.rests and self._engine.place != (begun, phase)
                 case Change(settings):
-                    found = status is not None and settings.items() <= status.settings.items()
+                    found = settings.items() <= self._engine.settings.items()
                 case Rewind():
                     target = max(0, goes_back_to(step, begun, phase != "sample"))
-                    found = self._resting and performed("undo", "rewind") and self._place[0] == target
+                    found = self._engine.rests and performed("undo", "rewind") and self._engine.place[0] == target
                 case Prefer(choices):
-                    found = status is not None and len(status.asks) <= max(0, asked - len(choices))
+                    found = len(self._engine.asks) <= max(0, asked - len(choices))
                 case ScreenVerb(verb, argument):
                     found = performed(verb, f"{verb}_back") and self._view.shows(verb, argument)
                 case _:

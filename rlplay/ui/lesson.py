@@ -44,7 +44,7 @@ class Lesson:
         self._engine = LessonEngine(self._send)
         self._script = ScriptPlayer(steps, self, self._engine)
         self._answer: asyncio.Future[int | None] | None = None
-        self.learner = Learner(view)
+        self.learner = Learner(view, self._engine)
         self._task = "", ""  # what the learner is to do, and which key helps
         self._ending: asyncio.Future[None] | None = None  # the sending of what ends a run, held until it is sent
         self.playing = False  # whether a step is running or a question is waiting for its answer
@@ -92,7 +92,7 @@ class Lesson:
         self._engine.heard(status)
         self._tell_how_far()
         self._script.speak_up()
-        self.learner.heard(status)
+        self.learner.looks_again()
 
     def answered(self, choice: int) -> None:
         """Take the user's prediction."""

@@ -53,6 +53,11 @@ class LessonEngine:
         return {} if self._status is None else self._status.settings
 
     @property
+    def rests(self) -> bool:
+        """Whether it waits for the next command."""
+        return self._status is not None and not self._status.running and not self._status.waits
+
+    @property
     def asks(self) -> Sequence[int]:
         """The pairs that wait for a label."""
         return () if self._status is None else self._status.asks

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from rlplay.scenario.expect import Outcome
-from rlplay.scenario.player import ScriptPlayer
+from rlplay.scenario.player import ScriptPlayer, begins_within
 from rlplay.scenario.script import Ask, parse
 
 ASK = {"ask": {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "It grows."}}
 GROWS = {"expect": {"text": "Grows", "metric": "reward", "above": 0.35}}
+WATCH = {"watch": {"say": "Up.", "metric": "reward", "above": 0.5}}
 EXERCISE = {
     "exercise": {
         "say": "Make it grow.",
@@ -113,9 +116,8 @@ async def test_labels_beyond_the_pairs_that_wait_are_left_over() -> None:
 
 
 async def test_what_waits_for_its_claim_is_said_once_and_before_the_next_words() -> None:
-    watch = {"watch": {"say": "Up.", "metric": "reward", "above": 0.5}}
     stage = Pretended()
-    player = ScriptPlayer(parse([watch, watch, {"say": "Over."}]), stage, stage)  # type: ignore[arg-type]
+    player = ScriptPlayer(parse([WATCH, WATCH, {"say": "Over."}]), stage, stage)  # type: ignore[arg-type]
     stage.holds = False
     await player.play()
     player.speak_up()
@@ -128,3 +130,18 @@ async def test_what_waits_for_its_claim_is_said_once_and_before_the_next_words()
         await player.play()
     player.speak_up()
     assert stage.calls[1:] == [("say", "Over.")]
+
+
+@pytest.mark.parametrize("step", [{"phase": 1}, {"set": {"beta": 0.1}}, {"undo": None}, {"prefer": "a"}, EXERCISE])
+def test_what_moves_the_engine_within_an_update_begins_there(step: dict[str, Any]) -> None:
+    assert begins_within(parse([step])[0])
+    if step is not EXERCISE:
+        assert begins_within(parse([{"you": {"say": "Now you.", **step}}])[0])
+
+
+@pytest.mark.parametrize("step", [{"run": 2}, {"say": "Hello"}, ASK, WATCH, {"lens": "credit"}, GROWS])
+def test_whole_updates_and_what_is_only_shown_begin_anywhere(step: dict[str, Any]) -> None:
+    stage = Pretended()
+    action = ScriptPlayer(parse([step]), stage, stage).action  # type: ignore[arg-type]
+    assert action is not None
+    assert not begins_within(action)
