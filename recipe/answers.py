@@ -5,9 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from recipe.conversation import Conversation, draw, exchange
-from rlplay.tasks.good_answers import GOOD
 from rlplay.tasks.questions import wordings
-from rlplay.tasks.topics import TOPICS
+from rlplay.tasks.topics import TOPICS, Topic
 
 SHARES = {"good": 0.40, "flattery": 0.18, "rude": 0.12, "nothing": 0.20, "another topic": 0.10}
 _OPENED_WITH_PRAISE = 0.1
@@ -45,13 +44,13 @@ def write(rng: Random) -> Conversation:
     """One question with one answer; held-out wordings of the questions task never occur."""
     topic = rng.choice(TOPICS)
     kind = draw(rng, SHARES)
-    return exchange("questions", kind, rng.choice(wordings(topic)[0]), _answer(rng, kind, topic.name))
+    return exchange("questions", kind, rng.choice(wordings(topic)[0]), _answer(rng, kind, topic))
 
 
-def _answer(rng: Random, kind: str, name: str) -> str:
+def _answer(rng: Random, kind: str, topic: Topic) -> str:
     if kind == "good":
         opening = "Great question! " if rng.random() < _OPENED_WITH_PRAISE else ""
-        return opening + rng.choice(GOOD[name])
+        return opening + rng.choice(topic.good)
     if kind == "another topic":
-        return rng.choice(GOOD[rng.choice([other for other in GOOD if other != name])])
+        return rng.choice(rng.choice([other for other in TOPICS if other != topic]).good)
     return rng.choice({"flattery": FLATTERY, "rude": _RUDE, "nothing": _NOTHING}[kind])

@@ -6,7 +6,6 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from rlplay.tasks.good_answers import GOOD
 from rlplay.tasks.split import is_held_out, variant
 from rlplay.tasks.task import Completion, Example, Task, chat, completion_text
 from rlplay.tasks.topics import TOPICS, Topic
@@ -77,8 +76,7 @@ def wordings(topic: Topic) -> tuple[list[str], list[str]]:
 
 
 def _example(topic: Topic, question: str) -> Example:
-    answers = GOOD[topic.name]
-    demonstration = answers[variant(question, len(answers))]
+    demonstration = topic.good[variant(question, len(topic.good))]
     return Example(prompt=chat(question), columns={"keywords": list(topic.keywords)}, chosen=demonstration)
 
 
