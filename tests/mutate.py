@@ -30,6 +30,7 @@ from typing import IO, Any
 import pytest
 from _pytest.runner import runtestprotocol
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PAIRS = (
     (ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.BitAnd, ast.BitOr), (ast.And, ast.Or), (ast.Lt, ast.LtE),
     (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn),
@@ -108,8 +109,8 @@ def mutants(whole: ast.Module) -> Iterator[Mutant]:
                 for other in others(node) if inside and here is not None else ():
                     instead = [*value[:index], other, *value[index + 1 :]] if value is not node else other
                     yield _mutant(".".join(names), here, parent, (name, value, instead), other)
-                own = not inside and isinstance(node, ast.FunctionDef | ast.ClassDef)
-                deeper = inside or isinstance(node, ast.FunctionDef | ast.Lambda)
+                own = not inside and isinstance(node, (*_FUNCTIONS, ast.ClassDef))
+                deeper = inside or isinstance(node, (*_FUNCTIONS, ast.Lambda))
                 yield from visit(node, (*names, node.name) if own else names, deeper, here)
 
     def _mutant(
@@ -140,7 +141,7 @@ def _line(node: ast.AST) -> str:
 def probed(whole: ast.Module) -> ast.Module:
     """The module with a note of every statement in a function that runs: its line goes to the module's `__ran__`."""
     tree = deepcopy(whole)
-    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+    for function in [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]:
         blocks = [getattr(node, name, []) for node in _own(function) for name in ("body", "orelse", "finalbody")]
         for block in blocks:
             if isinstance(block, list):  # that of a lambda or of a conditional expression is an expression
@@ -149,12 +150,12 @@ def probed(whole: ast.Module) -> ast.Module:
     return ast.fix_missing_locations(tree)
 
 
-def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
+def _own(function: ast.AST) -> Iterator[ast.AST]:
     """A function and what is in it, without the functions and lambdas in it."""
     waiting: list[ast.AST] = [function]
     while waiting:
         yield (node := waiting.pop())
-        waiting += [each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.FunctionDef | ast.Lambda)]
+        waiting += [each for each in ast.iter_child_nodes(node) if not isinstance(each, (*_FUNCTIONS, ast.Lambda))]
 
 
 def equivalents(path: Path) -> set[tuple[str, str, str]]:

@@ -6,8 +6,22 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.health.answers import containing, marked, marks_within, openings, repetition, rows, tails, texts
+from rlplay.health.answers import (
+    Pairs,
+    broken_marks,
+    compared,
+    containing,
+    marked,
+    marks_within,
+    openings,
+    repetition,
+    rows,
+    tails,
+    texts,
+    values,
+)  # fmt: skip
 from tests.recorded import END, synthetic_update
+from tests.written import sampled_of
 
 
 @pytest.fixture
@@ -64,3 +78,66 @@ def test_the_last_quarter_of_a_cut_answer_is_what_it_ended_in(sampled):
 
 def test_a_column_s_value_counts_as_a_whole_word_in_any_case(sampled):
     assert containing(sampled, texts(sampled))["answer"].tolist() == [True, False, True, False]
+
+
+def test_the_last_quarter_begins_at_a_whole_token_and_has_one_commonest():
+    cut = np.ones(2, dtype=np.uint8)
+    answers = (["a", "b", "c", "d", "e", "f", "g", "h"], ["a", "b", "c", "x", "y", "z", "z", "x", "y", "x", "y", "z"])
+    assert tails(sampled_of(*answers, truncated=cut)) == {"g": 1, "x": 1}
+    assert tails(sampled_of(*answers, truncated=0 * cut)) == {}
+    assert tails(sampled_of([], ["a"], truncated=cut)) == {"a": 1}
+
+
+def test_marks_that_end_their_answers_do_not_count_wherever_the_answers_lie():
+    assert marked(sampled_of(["</s>"], ["</s>", "a"])).tolist() == [1]
+    assert marked(sampled_of(["</s>", "</s>"], ["a", "</s>"])).tolist() == [0]
+
+
+def test_4_grams_are_told_apart_by_the_order_of_their_tokens():
+    letters = list("aabbabab")
+    assert repetition(sampled_of(letters, list("abcd"), list("aaaaa"))).tolist() == [0.0, 0.0, 0.5]
+    assert repetition(sampled_of(list("abbaabba"))).tolist() == pytest.approx([0.2])
+
+
+def test_the_longer_of_two_answers_to_one_prompt_earned_more():
+    group, kept = np.array([0, 0, 0, 1, 1]), np.ones(5, dtype=bool)
+    more, rewards = np.array([1, 2, 3, 1, 2]), np.array([0.0, 1.0, 0.5, 1.0, 0.0])
+    assert compared(group, rewards, more, kept) == Pairs(2, 4)
+    assert compared(group, rewards, more, np.array([True, True, False, True, True])) == Pairs(1, 2)
+    assert compared(group, np.array([0.0, 1.0, np.nan, 0.5, 0.5]), more, kept) == Pairs(1, 1), "no pair earned the same"
+    assert compared(group, rewards, np.ones(5), kept) == Pairs(), "none is longer"
+    assert Pairs(1, 2) + Pairs(2, 3) == Pairs(3, 5)
+
+
+def test_only_numbers_and_short_texts_can_be_in_an_answer():
+    columns = {
+        "a": "x",
+        "b": 3,
+        "c": 0.5,
+        "d": True,
+        "e": False,
+        "f": [1],
+        "g": " ",
+        "h": "x" * 40,
+        "i": "x" * 41,
+        "j": None,
+    }
+    assert values(columns) == {"a": "x", "b": "3", "c": "0.5", "e": "False", "h": "x" * 40}
+
+
+def test_a_column_that_is_the_same_everywhere_says_nothing():
+    columns = [{"answer": "1", "row": "7"}, {"answer": "2", "row": "7"}]
+    sampled = sampled_of(["1"], ["2"], ["1"], ["7"], prompts=["P", "Q"], columns=columns)
+    assert {name: found.tolist() for name, found in containing(sampled, texts(sampled)).items()} == {
+        "answer": [True, False, False, False]
+    }
+
+
+def test_marks_of_a_prompt_that_the_tokenizer_cuts():
+    cut = sampled_of(["a"], ["b"], prompts=["P", "Q"], prompt_texts=["x", "<|", "im_start", "|>", "y", "</", "s>", "z"],
+                     prompt_offsets=np.array([0, 5, 8]))  # fmt: skip
+    assert broken_marks(cut) == {"<|im_start|>": 3, "</s>": 2}
+    whole = msgspec.structs.replace(cut, prompt_texts=["x", "<|", "im_start", "|>", "y", "</s>", "s>", "z"])
+    assert broken_marks(whole) == {}
+    inside = msgspec.structs.replace(cut, prompt_texts=["x", "a<s>b", "c", "d", "y", "e", "f", "g"])
+    assert broken_marks(inside) == {}

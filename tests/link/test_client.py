@@ -250,6 +250,51 @@ async def test_connections_without_the_token_are_refused(monkeypatch: pytest.Mon
     await screen.engine.close()
 
 
+class Writer:
+    """The other half of a connection, as far as a screen needs it that refuses."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+async def test_only_the_first_connection_with_the_token_is_the_engines() -> None:
+    """A function of the user's knows the token, too, and could otherwise take the engine's place."""
+    engine = EngineProcess(FAKE)
+    engine._connected = asyncio.get_running_loop().create_future()
+
+    async def refused(sent: str) -> bool:
+        reader, writer = asyncio.StreamReader(), Writer()
+        reader.feed_data(framing.pack(sent.encode()))
+        reader.feed_eof()
+        await engine._accept(reader, writer)  # type: ignore[arg-type]
+        return writer.closed
+
+    token = engine._token
+    assert len(token) == 64
+    sent = ["", "x" * 64, token[:-1], token + "x" * 256, token, token]
+    assert [await refused(each) for each in sent] == [True, True, True, True, False, True]
+    said = [engine._events.get_nowait() for _ in range(engine._events.qsize())]
+    assert len(said) == 5
+    assert all(isinstance(event, LogLine) and event.level == "warning" for event in said)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (0, "exit status 0"),
+        (3, "exit status 3"),
+        (-1, "killed (SIGHUP)"),
+        (-15, "killed (SIGTERM)"),
+        (-9, "killed (SIGKILL), usually by the system running out of memory"),
+        (-99, "killed (signal 99)"),
+    ],
+)
+def test_an_end_in_words(status: int, words: str) -> None:
+    assert client._describe_exit(status) == words
+
+
 async def test_an_engine_that_talks_nonsense_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     screen = await _started(*FAKE, "garbling")

@@ -81,6 +81,14 @@ def test_a_message_over_the_limit_is_not_sent(monkeypatch: pytest.MonkeyPatch) -
         framing.pack(b"four")
 
 
+def test_a_frame_over_the_limit_is_refused_by_a_socket_too() -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendall(framing.pack(b"x" * 5) + framing.pack(b"y" * 4))
+        with pytest.raises(framing.FrameError, match="5 bytes is over the limit of 4"):
+            framing.receive(other, 4)
+
+
 def test_a_socket_gives_whole_frames_and_then_none() -> None:
     mine, yours = socket.socketpair()
     with mine, yours:
@@ -95,6 +103,11 @@ def test_lines_come_back_however_the_output_is_cut(parts: list[bytes], cuts: lis
         return [line async for line in lines(stream(b"\r\n".join(parts), cuts))]
 
     assert asyncio.run(read_all()) == [visible(part.decode(errors="replace")) for part in parts if part]
+
+
+async def test_only_a_line_that_is_too_long_is_cut() -> None:
+    found = [line async for line in lines(stream(b"x" * LONGEST + b"\n" + b"y" * (LONGEST + 1) + b"\n", []))]
+    assert found == ["x" * LONGEST, "y" * (LONGEST - 1) + "…"]
 
 
 async def test_a_line_without_end_is_cut_once() -> None:

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -93,19 +94,6 @@ def test_a_running_engine_ends_with_the_screen_at_its_next_token(connection: Con
     assert "closed" in connection.process.stdout.read()
 
 
-def test_an_invalid_command_is_reported_and_skipped(connection: Connection) -> None:
-    connection.socket.sendall(framing.pack(b"\x81\xa4type\xa6sudden"))
-    connection.say(Advance("update"))
-    complaint = next(event for event in connection.events() if isinstance(event, LogLine))
-    assert "did not understand" in complaint.text
-    next(event for event in connection.events() if isinstance(event, Status) and event.update == 1)
-
-
-def test_a_screen_that_sends_too_much_is_hung_up_on(connection: Connection) -> None:
-    connection.socket.sendall(b"\xff\xff\xff\xff")
-    assert connection.process.wait(timeout=5) == 0
-
-
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
@@ -118,15 +106,102 @@ def test_an_engine_without_a_screen_says_so(environment: dict[str, str], message
         ScreenLink.connect(environment)
 
 
-def test_what_the_user_trusts_holds_before_the_next_command_is_there(tmp_path: Path) -> None:
+@pytest.fixture
+def linked() -> Iterator[tuple[socket.socket, ScreenLink]]:
+    """A screen's socket, and the engine's end of it."""
+    screen, engine = socket.socketpair()
+    screen.settimeout(20)
+    link = ScreenLink(engine)
+    with closing(screen), closing(link):
+        yield screen, link
+
+
+def test_commands_arrive_until_the_screen_is_gone(linked: tuple[socket.socket, ScreenLink]) -> None:
+    screen, link = linked
+    assert all(thread.daemon for thread in threading.enumerate() if thread.name == "screen")
+    for command in (Pause(), Advance("update")):
+        screen.sendall(framing.pack(COMMANDS.encode(command)))
+    assert [link.commands.get(timeout=20) for _ in range(2)] == [Pause(), Advance("update")]
+    assert not link.gone.is_set()
+    screen.shutdown(socket.SHUT_RDWR)
+    assert link.commands.get(timeout=20) is None
+    assert link.gone.is_set()
+
+
+def test_an_invalid_command_is_reported_and_skipped(linked: tuple[socket.socket, ScreenLink]) -> None:
+    screen, link = linked
+    screen.sendall(framing.pack(b"\x81\xa4type\xa6sudden") + framing.pack(COMMANDS.encode(Pause())))
+    assert link.commands.get(timeout=20) == Pause()
+    complaint = EVENTS.decode(framing.receive(screen) or b"")
+    assert isinstance(complaint, LogLine)
+    assert (complaint.level, complaint.text[:40]) == ("error", "the engine did not understand a command:")
+
+
+def test_a_screen_that_sends_too_much_is_hung_up_on(linked: tuple[socket.socket, ScreenLink]) -> None:
+    screen, link = linked
+    screen.sendall(b"\xff\xff\xff\xff")
+    assert link.commands.get(timeout=20) is None
+    assert link.gone.is_set()
+
+
+def test_an_event_that_is_too_long_is_named_instead(
+    linked: tuple[socket.socket, ScreenLink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen, link = linked
+    monkeypatch.setattr(framing, "LIMIT", 200)
+    for length in (100, 300):
+        link.send(LogLine("info", "x" * length))
+    events = [EVENTS.decode(framing.receive(screen) or b"") for _ in range(2)]
+    assert events[0] == LogLine("info", "x" * 100)
+    assert isinstance(events[1], LogLine)
+    assert events[1].text.startswith("LogLine was not shown: a message of ")
+
+
+def test_what_is_sent_to_a_screen_that_is_gone_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ScreenLink, "_listen", lambda self: None)
+    screen, engine = socket.socketpair()
+    link = ScreenLink(engine)
+    screen.close()
+    assert not link.gone.is_set()
+    link.send(LogLine("info", "hello"))
+    assert link.gone.is_set()
+    link.close()
+
+
+def test_an_end_that_the_engine_makes_is_no_loss_of_the_screen(linked: tuple[socket.socket, ScreenLink]) -> None:
+    screen, link = linked
+    listening = [thread for thread in threading.enumerate() if thread.name == "screen"]
+    link.close()
+    for thread in listening:
+        thread.join(20)
+        assert not thread.is_alive()
+    assert framing.receive(screen) is None
+    assert not link.gone.is_set()
+    assert link.commands.empty()
+    link.close()
+
+
+def test_the_engine_sends_its_token_first_and_then_waits_as_long_as_it_takes() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host, port = server.getsockname()
+        link = ScreenLink.connect({framing.ADDRESS: f"{host}:{port}", framing.TOKEN: "word"})
+        screen, _ = server.accept()
+    with closing(screen), closing(link):
+        screen.settimeout(20)
+        assert framing.receive(screen) == b"word"
+        assert link._socket.gettimeout() is None
+        assert link._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_what_the_user_trusts_holds_before_the_next_command_is_there(
+    tmp_path: Path, linked: tuple[socket.socket, ScreenLink]
+) -> None:
+    screen, link = linked
     file = tmp_path / "mine.py"
     file.write_text("x = 1\n")
     with pytest.raises(UntrustedError):
         source(file)
-    screen, engine = socket.socketpair()
-    link = ScreenLink(engine)
-    with closing(screen), closing(link):
-        for command in (Trust(Grants(followed=[str(file)])), Pause()):
-            screen.sendall(framing.pack(COMMANDS.encode(command)))
-        assert isinstance(link.commands.get(timeout=20), Pause)
+    for command in (Trust(Grants(followed=[str(file)])), Pause()):
+        screen.sendall(framing.pack(COMMANDS.encode(command)))
+    assert isinstance(link.commands.get(timeout=20), Pause)
     assert source(file) == b"x = 1\n"

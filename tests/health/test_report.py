@@ -1,0 +1,62 @@
+"""Findings as text for a person and as data for a program."""
+
+from __future__ import annotations
+
+import json
+
+from rlplay.health.digest import Example, Place
+from rlplay.health.finding import Finding
+from rlplay.health.report import WIDTH, heading, plain, shown, written
+
+EXAMPLE = Example(Place(1, 2), " What is\n2? ", "four\x1b", 0.25, {"answer": "4", "topic": "sums"})
+FOUND = Finding(
+    "flat", "It is flat", "e " * 80, "well-known", "Do " + "x" * 120, place=Place(3, 0, 8), examples=(EXAMPLE,)
+)
+
+
+def test_the_heading_counts() -> None:
+    assert [heading([FOUND] * count) for count in range(4)] == [
+        "No problem found.", "1 problem found.", "2 problems found.", "3 problems found.",
+    ]  # fmt: skip
+
+
+def test_a_finding_in_lines() -> None:
+    lines = list(written([FOUND, Finding("kl", "Far", "so", "far", "Go")]))
+    assert lines == [
+        "1. It is flat",
+        "   Evidence  " + " ".join(["e"] * 49),
+        " " * 13 + " ".join(["e"] * 31),
+        "   Cause     well-known",
+        "   Change    Do",
+        " " * 13 + "x" * 120,
+        "   Look at   update 3, answer 1, token 9",
+        "   Answer    What is⏎2? → “four␛” · reward 0.25 · answer = 4 · topic = sums",
+        "",
+        "2. Far",
+        "   Evidence  so",
+        "   Cause     far",
+        "   Change    Go",
+        "",
+    ]
+    assert max(map(len, lines[:3])) == WIDTH
+    hyphens = Finding("kl", "Far", "e" * 90 + " one-two", "", "")
+    assert list(written([hyphens]))[1:3] == ["   Evidence  " + "e" * 90, " " * 13 + "one-two"], "words stay whole"
+
+
+def test_long_texts_are_cut() -> None:
+    for length, end in ((160, "x" * 160), (161, "x" * 159 + "…")):
+        line = shown(Example(Place(1, 2), "P", "x" * length, 1.0, {}))
+        assert line == f"P → “{end}” · reward 1"
+
+
+def test_a_finding_as_data() -> None:
+    nothing = Example(Place(1, 2), "P", "A", float("nan"), {})
+    data = json.loads(
+        json.dumps(plain(Finding("kl", "t", "e", "c", "d", examples=(EXAMPLE, nothing))), allow_nan=False)
+    )
+    assert [each["reward"] for each in data["examples"]] == [0.25, None]
+    assert (data["name"], data["place"], data["examples"][0]["place"]) == (
+        "kl",
+        None,
+        {"update": 1, "answer": 2, "token": 0},
+    )

@@ -1,0 +1,167 @@
+"""What surrounds training: each check at its threshold, and what it names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rlplay.health import setup
+from rlplay.health.finding import Evidence
+from tests.health.evidence import evidence, seen_at
+
+
+def test_metrics_that_are_not_finite() -> None:
+    found = setup.not_finite(evidence(broken=("a", "b", "c", "d")))
+    assert found is not None
+    assert (found.title, found.evidence) == ("a is not a number", "Update 6: a, b, c is NaN or infinite.")
+    assert found.settings == ("learning_rate",)
+    assert setup.not_finite(evidence(broken=[("a",), (), (), (), (), ()])) is None
+
+
+def test_a_mark_that_the_tokenizer_cuts() -> None:
+    found = setup.template(evidence(broken_marks={"<|a|>": 3, "<|b|>": 5, "<|c|>": 4}))
+    assert found is not None
+    assert "mark <|b|> into 5 pieces" in found.evidence
+    assert found.place is not None
+    assert (found.place.update, found.place.answer, found.place.token) == (6, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "title", "words"),
+    [
+        ({"empty": [8, 0]}, "The model ends its answers at once", "8 of 16 answers of update 1 hold only the token"),
+        ({"empty": [7, 16]}, "", ""),
+        ({"empty": 16, "walks": True}, "", ""),
+        (
+            {"openings": [Counter({"<|a|>": 8, "<|b|>": 5}), Counter()]},
+            "Answers begin with a mark of the template",
+            "8 of 16 answers of update 1 begin with <|a|>.",
+        ),
+        ({"openings": [Counter({"<|a|>": 7}), Counter({"<|a|>": 16})]}, "", ""),
+        ({}, "", ""),
+    ],
+)
+def test_a_template_that_does_not_open_the_answer(fields: dict[str, Any], title: str, words: str) -> None:
+    found = setup.template(evidence(2, **fields))
+    assert (found.title if found else "") == title
+    if found is not None:
+        assert found.evidence.startswith(words)
+        assert found.place is not None
+        assert (found.place.update, found.place.answer) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("mismatch", "apart", "found"),
+    [
+        ([1.0, 1.0, 1.0, 0.1, 1e-3, 0.2], False, "0.001"),
+        ([1.0, 1.0, 1.0, 0.1, 9e-4, 0.2], False, None),
+        ([0.0, 0.0, 0.0, 0.1, 0.3, 0.2], False, "0.1"),
+        ([0.0, 0.0, 0.0, None, None, 0.2], False, "0.2"),
+        ([1e-2] * 6, True, "0.01"),
+        ([9e-3] * 6, True, None),
+        (None, False, None),
+    ],
+)
+def test_a_sampler_that_disagrees(mismatch: Any, apart: bool, found: str | None) -> None:
+    run = evidence(mismatch=mismatch, apart=apart)
+    finding = setup.mismatch(run)
+    assert (finding is None) == (found is None)
+    if finding is not None:
+        assert f"a KL of {found} nats per token" in finding.evidence
+        assert ("nearly equal" in finding.evidence) == apart
+        assert "of update 6" in finding.evidence
+        assert seen_at(finding) == (6, "mismatch")
+        assert setup.agrees(run) == f"KL {found} nats per token before the first step"
+
+
+def test_answers_of_which_none_ends() -> None:
+    run = evidence(
+        2,
+        cut=16,
+        limit=32,
+        tails=[Counter({" so": 3, " a": 4}), Counter({" so": 5})],
+        marks_within=Counter({"</s>": 7}),
+    )
+    found = setup.no_end(run)
+    assert found is not None
+    assert found.evidence == (
+        "All 32 answers so far were cut at 32 tokens; not one ended. The commonest last words are “so”, in 8 of them."
+    )
+    assert (found.settings, seen_at(found)) == (("max_completion_length",), (2, "cut"))
+    words = setup.no_end(evidence(2, cut=16, tokens=False, tails=Counter({"so": 1})))
+    assert words is not None
+    assert "were cut; not one ended" in words.evidence
+    marked = setup.no_end(
+        evidence(
+            2, cut=16, marks_within=[Counter({"</s>": 7, "<s>": 9}), Counter({"</s>": 9})], ends={7: "<|z|>", 3: "</a>"}
+        )
+    )
+    assert marked is not None
+    assert marked.evidence.endswith(
+        "not one ended. 16 of them contain </s>, and go on. The run waits for </a> (id 3), <|z|> (id 7)."
+    )
+    assert (marked.settings, seen_at(marked)) == ((), (2, "mark"))
+    silent = setup.no_end(evidence(2, cut=16, marks_within=Counter({"</s>": 8}), places={}))
+    assert silent is not None
+    assert silent.evidence.endswith("and go on.")
+    assert silent.place is None
+    assert setup.no_end(evidence(1, cut=16, tails=Counter(" "))) is None
+    assert setup.no_end(evidence(2, cut=[16, 15], tails=Counter(" "))) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "costs", "said"),
+    [
+        ({}, True, ""),
+        ({"ended_earned": 1.0}, True, ""),
+        ({"cut_earned": 1.0}, True, ""),
+        ({"ended_earned": [9, 9, 9, 0.5, 1.0, None], "cut_earned": 0.5}, True, "0.5 on average, those that ended 0.75"),
+        ({"ended_earned": [9, 9, 9, 0.5, 0.5, 0.5], "cut_earned": [9, 9, 9, None, 0.4, 0.6]}, False,
+         "0.5 on average, those that ended 0.5"),
+    ],
+)  # fmt: skip
+def test_cut_answers_cost_something_or_not(fields: dict[str, Any], costs: bool, said: str) -> None:
+    run = evidence(cut=5, limit=24, **fields)
+    found = setup.cut_costs(run) if costs else setup.cut_anyway(run)
+    assert found is not None
+    assert found.evidence == "5 of 16 answers were cut at 24 tokens." + (said and f" They earned {said}.")
+    assert (found.settings, seen_at(found)) == (("max_completion_length",), (6, "cut"))
+    assert (setup.cut_anyway(run) if costs else setup.cut_costs(run)) is None
+    for check in (setup.cut_costs, setup.cut_anyway):
+        assert check(evidence(cut=[5, 5, 5, 5, 5, 3], answers=10, **fields)) is None, "30 % is usual"
+
+
+def test_a_temperature_that_is_too_high() -> None:
+    open_ended = {"entropy": [0.0, 0.0, 0.0, 2.9, 3.0, 3.1]}
+    found = setup.hot(evidence(series=open_ended, settings={"temperature": 1.21}))
+    assert found is not None
+    assert (
+        "At temperature 1.21 the entropy is 3 nats: each token is as open as a draw from 20 equally" in found.evidence
+    )
+    assert (found.settings, seen_at(found)) == (("temperature",), (6, "longest"))
+    assert setup.hot(evidence(series=open_ended, settings={"temperature": 1.2})) is None
+    assert setup.hot(evidence(series={"entropy": [9, 9, 9, 2.9, 3.0, 3.0]}, settings={"temperature": 2.0})) is None
+    assert setup.hot(evidence(settings={"temperature": 2.0})) is None
+
+
+@pytest.mark.parametrize(
+    ("fine", "run", "words"),
+    [
+        (setup.finite, evidence(), "no NaN or inf"),
+        (setup.finite, evidence(finished=False), ""),
+        (setup.fits, evidence(), "the tokenizer knows the template's marks"),
+        (setup.fits, evidence(tokens=False), ""),
+        (setup.fits, evidence(broken_marks={"a": 2}), ""),
+        (setup.agrees, evidence(mismatch=None), ""),
+        (setup.ends, evidence(cut=3), "13 of 16 answers ended before the max length"),
+        (setup.ends, evidence(ends_known=False), ""),
+        (setup.ends, evidence(tokens=False), ""),
+        (setup.cool, evidence(series={"entropy": [1, 2.0]}), "entropy 2 nats at 1"),
+        (setup.cool, evidence(), ""),
+    ],
+)
+def test_the_numbers_behind_a_tick(fine: Callable[[Evidence], str], run: Evidence, words: str) -> None:
+    assert fine(run) == words
