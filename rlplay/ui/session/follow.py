@@ -28,7 +28,7 @@ async def follow(session: Session, heard: Callable[[Status | Imagined], Awaitabl
     except Exception as error:
         # Whatever a damaged record or a broken pipe raises, the screen must not wait forever.
         what = "Lost contact with the engine" if source.live else "Cannot read the run"
-        session.apply(Failed(f"{what}: {error or type(error).__name__}", traceback.format_exc()))
+        session.apply(Failed(f"{what}: {str(error) or type(error).__name__}", traceback.format_exc()))
         return
     if session.failed is None:
         session.apply(Failed("The engine ended unexpectedly; its records are safe on disk."))
