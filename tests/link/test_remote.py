@@ -16,6 +16,8 @@ DOOR = Door("127.0.0.1", 7, "ab" * 32)
 
 def test_a_door_is_there_until_it_is_forgotten(tmp_path: Path) -> None:
     forget(tmp_path)
+    listen(tmp_path)[0].close()
+    (tmp_path / "remote.json").unlink()
     (tmp_path / "elsewhere").write_text("kept")
     (tmp_path / "remote.json").symlink_to(tmp_path / "elsewhere")
     sock, door = listen(tmp_path)

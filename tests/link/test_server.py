@@ -178,6 +178,7 @@ def test_an_end_that_the_engine_makes_is_no_loss_of_the_screen(linked: tuple[soc
     assert framing.receive(screen) is None
     assert not link.gone.is_set()
     assert link.commands.empty()
+    assert link._socket.fileno() == -1
     link.close()
 
 

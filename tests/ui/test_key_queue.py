@@ -1,6 +1,10 @@
 """Keys typed faster than the screen follows: none is lost, none goes to what had the focus before."""
 
+from __future__ import annotations
+
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from textual import events
@@ -13,7 +17,7 @@ from rlplay.ui.screens.find import FindScreen
 from rlplay.ui.screens.glossary import GlossaryScreen
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.screens.probe import ProbeScreen
-from tests.ui.stage import PATIENCE, playground, settled
+from tests.ui.stage import playground, settled
 
 
 def typed(app, *keys: str) -> None:
@@ -106,33 +110,98 @@ async def test_control_c_names_the_key_that_quits():
     assert app.return_code == 0
 
 
-async def test_a_key_held_down_does_not_lag_behind_the_finger(monkeypatch):
-    waits, done = [], KeyQueue._done
+class Screen:
+    """A panel that notes when it has passed a message on."""
 
-    async def noted(self, before):
-        waits.append(app.panels.tokens.cursor)
-        await done(self, before)
+    def __init__(self, log: list[str]) -> None:
+        self.log, self.gone = log, False
 
-    monkeypatch.setattr(KeyQueue, "_done", noted)
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        typed(app, *["right"] * 60, "c")
-        await settled(pilot)
-        assert app.panels.tokens.cursor != waits[0]
-    assert len(waits) == 3, "after the first, after all that repeat it, after another key"
+    @property
+    def ancestors_with_self(self) -> list[Screen]:
+        return [self, self]
+
+    def call_later(self, done: Callable[[], None]) -> bool:
+        if self.gone:
+            return False
+        if self.log[-1] != "|":
+            self.log.append("|")
+        done()
+        return True
 
 
-async def test_keys_go_on_although_a_panel_never_answers(monkeypatch):
-    monkeypatch.setattr("rlplay.ui.key_queue.PATIENCE", 0.05)
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        app.panels.tokens.call_later = lambda *_: True
-        typed(app, "c", "q", "q")
-        async with asyncio.timeout(PATIENCE):
-            while app.return_code is None:
-                await asyncio.sleep(0.01)  # the pilot would wait for the panel
-    assert app.return_code == 0
+class Desk:
+    """An app with one panel, as far as a queue of keys needs it."""
+
+    focused = None
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.screen = Screen(self.log)
+        self.queue = KeyQueue(self, self.give_out)  # type: ignore[arg-type]
+        self.work: list[asyncio.Task[None]] = []
+
+    async def give_out(self, event: events.Key | events.Paste) -> None:
+        self.log.append(event.key if isinstance(event, events.Key) else event.text)
+
+    def run_worker(self, work: Callable[[], Any], group: str) -> None:
+        assert group == "keys"
+        self.work.append(asyncio.ensure_future(work()))
+
+    async def typed(self, *keys: str | events.Paste) -> str:
+        """What happens when all of them come at once; a bar stands where the queue has waited for their effect."""
+        for key in keys:
+            await self.queue.take(events.Key(key, None) if isinstance(key, str) else key)
+        await asyncio.gather(*self.work)
+        return " ".join(self.log)
+
+
+@pytest.mark.parametrize(
+    ("keys", "order"),
+    [
+        ("a b c", "a | b | c |"),
+        ("a a a", "a | a | a |"),
+        ("c right right right c", "c | right right right | c |"),
+        ("right right right", "right | right right |"),
+        ("c up up down down", "c | up up | down down |"),
+        ("c backspace backspace pageup pageup", "c | backspace backspace | pageup pageup |"),
+        ("c enter enter", "c | enter | enter |"),
+        ("a b ctrl+q c", "a ctrl+q | b | c |"),
+    ],
+)
+async def test_only_keys_that_are_held_down_are_taken_together(keys: str, order: str) -> None:
+    desk = Desk()
+    assert await desk.typed(*keys.split()) == order
+    assert not desk.queue.busy
+    desk.log.clear()
+    assert await desk.typed("z") == "z |"
+
+
+async def test_what_is_pasted_is_no_repeat_of_a_key() -> None:
+    assert await Desk().typed("a", events.Paste("x"), events.Paste("x")) == "a | x | x |"
+
+
+async def test_a_panel_that_is_gone_is_not_waited_for() -> None:
+    desk = Desk()
+    desk.screen.gone = True
+    assert await desk.typed("a", "b") == "a b"
+
+
+async def test_a_panel_that_hangs_holds_up_the_keys_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlplay.ui.key_queue.PATIENCE", 0.01)
+    desk = Desk()
+    desk.screen.call_later = lambda _: True  # type: ignore[method-assign]
+    assert await desk.typed("a", "b") == "a b"
+
+
+async def test_the_queue_is_free_again_after_a_key_that_failed() -> None:
+    desk = Desk()
+
+    async def fails(event: events.Key | events.Paste) -> None:
+        await Desk.give_out(desk, event)
+        if len(desk.log) > 1:
+            raise RuntimeError("broken")
+
+    desk.queue._give_out = fails
+    with pytest.raises(RuntimeError, match="broken"):
+        await desk.typed("a", "b")
+    assert not desk.queue.busy
