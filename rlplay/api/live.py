@@ -18,6 +18,7 @@ from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
 from rlplay.scenario.trust import code_of
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import AnyRecord, Notice
 from rlplay.trace.run import Run
 from rlplay.trace.update import Phase
@@ -36,7 +37,7 @@ class Live:
         self.run = RecordedRun(Path(job.run))
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> SomeSettings:
         """The settings with every change, those that wait for the next phase included."""
         return asdict(self._driver.status().settings)
 

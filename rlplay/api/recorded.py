@@ -10,6 +10,7 @@ import numpy as np
 from rlplay.export.rows import rows, token_columns
 from rlplay.foreign.copy import run_file
 from rlplay.scenario.plugins import join
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Array
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
@@ -42,11 +43,11 @@ class Run:
         return dict(self._reader.metrics())
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> SomeSettings:
         """The newest settings, with every change made during the run."""
         return self._reader.timeline().latest()
 
-    def settings_at(self, update: int) -> dict[str, Any]:
+    def settings_at(self, update: int) -> SomeSettings:
         """The settings that held in the optimizer steps of `update`."""
         return self._reader.settings(update)
 

@@ -19,6 +19,7 @@ import msgspec
 
 from rlplay.trace.codec import Codec
 from rlplay.trace.inflate import Budget
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Array, CorrectionRule
 
 MAGIC = b"RLPART\x01\n"
@@ -43,7 +44,7 @@ class Begun(Frame, frozen=True, kw_only=True):
     ranks: int
     source: str  # the trainer, such as "TRL 1.16.0 GRPOTrainer"
     title: str
-    settings: dict[str, Any]  # under rlplay's names, which are TRL's
+    settings: SomeSettings  # under rlplay's names, which are TRL's
     model: str
     parameters: int
     seed: int

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlplay.record.format import MAGIC, AnyFrame, Begun, Ended, Heldout, Remark, Rollouts, Setting, Step, pack, part
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Array, CorrectionRule, spans
 from rlplay.trace.text import quote
 
@@ -50,7 +51,7 @@ class Recorder:
     def begin(
         self,
         source: str,
-        settings: Mapping[str, Any],
+        settings: SomeSettings,
         *,
         title: str = "",
         model: str = "",

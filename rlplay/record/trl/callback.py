@@ -26,6 +26,7 @@ from rlplay.record.trl.offline import Offline
 from rlplay.record.trl.online import Online
 from rlplay.record.trl.remote import Remote
 from rlplay.record.trl.settings import settings_of
+from rlplay.trace.kinds import SomeSettings
 
 
 class RlplayCallback(TrainerCallback):  # type: ignore[misc]
@@ -63,7 +64,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         self._remote: Remote | None = None
         self._observed: Observer | None = None  # while it trains
         self._continued: Observer | None = None  # the same, also between two trainings
-        self._settings: dict[str, Any] = {}
+        self._settings: SomeSettings = {}
         self._seen = 0  # the last optimizer step after which a screen could steer
 
     @property
@@ -163,7 +164,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             for line in _unknown(self._trainer, kind, settings):
                 self._guard.remark(line)
 
-    def _continue(self, update: int, settings: dict[str, Any]) -> None:
+    def _continue(self, update: int, settings: SomeSettings) -> None:
         """Go on with the open recording. Raises OSError if its file is gone."""
         assert self._continued is not None
         assert self._recorder is not None
@@ -174,7 +175,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             if value != self._settings.get(name):
                 self._continued.changed(name, value, self._settings.get(name))
 
-    def _open(self, args: Any, kind: Known, settings: dict[str, Any], path: str, run_id: str) -> None:
+    def _open(self, args: Any, kind: Known, settings: SomeSettings, path: str, run_id: str) -> None:
         """Open a new recording. Raises OSError if it cannot be written."""
         process, self._continued = self._trainer.accelerator, None
         self.path = Path(path)
@@ -193,7 +194,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             observed.detach()
             observed.close()
 
-    def _describe(self, recorder: Recorder, args: Any, kind: Known, settings: dict[str, Any], run_id: str) -> None:
+    def _describe(self, recorder: Recorder, args: Any, kind: Known, settings: SomeSettings, run_id: str) -> None:
         trainer = self._trainer
         model = trainer.accelerator.unwrap_model(trainer.model)
         first = next(model.parameters(), None)
@@ -261,7 +262,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         return refused
 
 
-def _options(trainer: Any) -> tuple[Known, dict[str, Any]]:
+def _options(trainer: Any) -> tuple[Known, SomeSettings]:
     """Which trainer it is, and its settings; an unknown one if it lacks what a trainer of that kind has."""
     kind = known(trainer)
     try:
@@ -270,7 +271,7 @@ def _options(trainer: Any) -> tuple[Known, dict[str, Any]]:
         return Known(kind.name, "", False), {}
 
 
-def _unknown(trainer: Any, kind: Known, settings: dict[str, Any]) -> list[str]:
+def _unknown(trainer: Any, kind: Known, settings: SomeSettings) -> list[str]:
     """What the recording will not have, in lines of one sentence each."""
     lines = [
         f"TRL {version('trl')} has no {kind.kind}.{name.name}; the recording lacks {name.missing}"

@@ -7,7 +7,7 @@ import queue
 import socket
 import struct
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from rlplay.link.messages import (
     Set,
     Status,
 )
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Notice
 
 _UNDO = "TRL keeps no earlier weights, so this run cannot go back."
@@ -61,13 +62,11 @@ class Remote:
         self._entering, self._sending = threading.Lock(), threading.Lock()
         self._commands: queue.Queue[AnyCommand | None] = queue.Queue()
         self._left: int | None = None  # updates until the next pause; None: no pause
-        self._settings: dict[str, Any] = {}
+        self._settings: SomeSettings = {}
         self._update = 0
         threading.Thread(target=self._accept, name="rlplay remote", daemon=True).start()
 
-    def between_steps(
-        self, update: int, settings: Mapping[str, Any], change: Callable[[str, Any], str]
-    ) -> dict[str, Any]:
+    def between_steps(self, update: int, settings: SomeSettings, change: Callable[[str, Any], str]) -> SomeSettings:
         """After an optimizer step: wait as long as a screen pauses the run; the settings that it changed.
 
         `update` is the last one that has ended; inside an update nothing happens. `settings` are those that hold, and
@@ -75,7 +74,7 @@ class Remote:
         """
         if update == self._update:
             return {}
-        changes: dict[str, Any] = {}
+        changes: SomeSettings = {}
         if self._left is not None:
             self._left = max(0, self._left - 1)
         self._settings, self._update = dict(settings), update

@@ -6,6 +6,7 @@ from typing import Any
 
 from rlplay.algorithms.settings import Settings
 from rlplay.record.trl.known import Known
+from rlplay.trace.kinds import SomeSettings
 
 _AGGREGATIONS = {
     "grpo": "seq_mean_token_mean", "sapo": "seq_mean_token_mean", "dr_grpo": "constant", "luspo": "seq_mean_token_sum",
@@ -36,7 +37,7 @@ _ANY_LOSS = (
 """Options that mean the same whatever the loss is."""
 
 
-def settings_of(trainer: Any, known: Known) -> dict[str, Any]:
+def settings_of(trainer: Any, known: Known) -> SomeSettings:
     """The options of a trainer's config that rlplay has as settings; plain values only.
 
     Without an `algorithm` if rlplay does not have the trainer's loss; then only options that mean the same in any loss.
@@ -50,7 +51,7 @@ def settings_of(trainer: Any, known: Known) -> dict[str, Any]:
     return {**{name: value for name, value in named.items() if _plain(value)}, **_batch(trainer, known), **algorithm}
 
 
-def _algorithm(trainer: Any, known: Known) -> dict[str, Any]:
+def _algorithm(trainer: Any, known: Known) -> SomeSettings:
     """The axes of the trainer's loss; empty if it is none that rlplay has."""
     args, neutral = trainer.args, _NEUTRAL.get(known.kind, {})
     if not known.same_loss or any(getattr(args, name, value) != value for name, value in neutral.items()):
@@ -71,7 +72,7 @@ def _algorithm(trainer: Any, known: Known) -> dict[str, Any]:
     return {} if algorithm is None else {"algorithm": algorithm}
 
 
-def _batch(trainer: Any, known: Known) -> dict[str, Any]:
+def _batch(trainer: Any, known: Known) -> SomeSettings:
     """The shape of a batch, and the weights of the rewards."""
     args = trainer.args
     if known.kind in ("GRPOTrainer", "RLOOTrainer"):

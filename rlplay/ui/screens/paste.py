@@ -16,6 +16,7 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, shown
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.share import PREFIX, Shared, shared_in
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.widgets.entry import Entry
@@ -77,7 +78,7 @@ class PasteScreen(Dialogue[dict[str, Any] | None]):
         return Content("\n").join(map(Content, lines))
 
 
-def changes(shared: Shared, held: Settings, scenario: Scenario) -> dict[str, Any]:
+def changes(shared: Shared, held: Settings, scenario: Scenario) -> SomeSettings:
     """The changes to make in a run of `scenario` with the settings `held`. Raises ValueError, one line.
 
     A code for another scenario, or for one with stages, changes only the settings that it names.
