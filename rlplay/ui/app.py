@@ -18,9 +18,9 @@ from rlplay import user_preferences
 from rlplay.scenario.share import START, Moment
 from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS
+from rlplay.ui.compat import notifications_of
 from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.labels import Labels
-from rlplay.ui.lean import slim
 from rlplay.ui.leisure import Leisure
 from rlplay.ui.messages import (
     Answered,
@@ -96,7 +96,6 @@ class RlplayApp(GatedApp):
         The lesson goes to `moment` first. After a demo that nobody has taken over, the scenario `then` is next.
         """
         self._themes: tuple[int, dict[str, Theme]] = -1, {}
-        slim()
         super().__init__()
         if self.theme == "textual-dark":
             self.theme = THEMES[0].name
@@ -135,7 +134,7 @@ class RlplayApp(GatedApp):
 
     def notify(self, message: str, **more: Any) -> None:
         """Show a message at the top right, unless it is there already."""
-        if all(each.message != message or each.has_expired for each in self._notifications):
+        if all(each.message != message or each.has_expired for each in notifications_of(self)):
             super().notify(message, **more)
 
     def take_keys(self, own: dict[str, str]) -> None:

@@ -7,70 +7,44 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from textual.app import ComposeResult, SystemCommand
-from textual.command import Command, CommandInput, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, SearchIcon
-from textual.containers import Horizontal, Vertical
+from textual.app import SystemCommand
+from textual.command import Command, DiscoveryHit, Hit, Hits
 from textual.content import Content
 from textual.style import Style
 from textual.system_commands import SystemCommandsProvider
-from textual.widgets import LoadingIndicator
 
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.glossary import TERMS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
+from rlplay.ui.compat import ListedPalette, OverAnother
 from rlplay.ui.format.text import within
 from rlplay.ui.playground import Playground
 from rlplay.ui.plot.views import single
 from rlplay.ui.theme.themes import THEMES
 from rlplay.ui.widgets.footer import key_name
-from rlplay.ui.widgets.over_another import OverAnother
 from rlplay.ui.words.step_word import worded
 from rlplay.verbs import VERBS, Verb
 
 
-class Commands(OverAnother, CommandPalette):
+class Commands(OverAnother, ListedPalette):
     """Textual's palette over the playground."""
 
     def __init__(self) -> None:
         super().__init__(id="--command-palette", classes="-ready")
 
-    def compose(self) -> ComposeResult:
-        """Textual's parts, as they are once commands are listed: classes that come later style all of them again."""
-        with Vertical(id="--container"):
-            with Horizontal(id="--input", classes="--list-visible"):
-                yield SearchIcon()
-                yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
-            with Vertical(id="--results"):
-                yield CommandList(classes="--visible")
-                yield LoadingIndicator()
-
-    def _gather_commands(self, search_value: str) -> Any:
-        """List what `search_value` finds; without one, all commands at once, so that the first frame has them."""
-        if search_value:
-            return super()._gather_commands(search_value)
-        listed = sorted(
+    def listed(self) -> list[Command]:
+        """All commands but the many, which are found by typing."""
+        found = sorted(
             (each for each in self.app.get_system_commands(self.app.screen_stack[-2]) if each.discover),
             key=lambda each: each.title,
         )
         quiet = Style.from_styles(self.get_component_styles("command-palette--help-text"))
-        options = [
+        return [
             Command(Content.assemble(title, "\n", (help, quiet)), DiscoveryHit(title, callback, help=help))
-            for title, help, callback, _ in listed
+            for title, help, callback, _ in found
         ]
-        self._refresh_command_list(self.query_one(CommandList), options, clear_current=True)
-        return None
-
-    def _watch__list_visible(self) -> None:
-        """As Textual does, unless the palette has been closed: a search that ends then finds its list gone."""
-        if self.query(LoadingIndicator):
-            super()._watch__list_visible()
-
-    async def _watch__show_busy(self) -> None:
-        """The same of the sign that it is busy."""
-        if self.query(LoadingIndicator):
-            await super()._watch__show_busy()
 
 
 def commands(play: Playground) -> Iterator[SystemCommand]:

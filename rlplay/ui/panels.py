@@ -36,7 +36,7 @@ class Panels:
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
         self.splits = Splits(self.rollouts, self.inspector, self.curves, id="body")
         self.banner.border_title = "The engine has ended" if source.live else "Cannot read the run"
-        self.main = MainScreen(id="_default")
+        self.main = MainScreen()
         self.view = "answers"
 
     def compose(self) -> ComposeResult:

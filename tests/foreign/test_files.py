@@ -16,6 +16,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.compat import lines_of
 from rlplay.ui.session.sources import ReplaySource
 from rlplay.ui.widgets.knobs import KnobList
 from tests.cli.command_line import called
@@ -263,7 +264,7 @@ async def test_the_screen_shows_a_run_of_which_only_texts_are_known(tmp_path: Pa
         for _ in range(len(LENSES) + 1):
             await pilot.press("c", "right")
             await settled(pilot)
-            text = "\n".join("".join(s.text for s in strip) for strip in app.screen._compositor.render_strips())
+            text = "\n".join("".join(s.text for s in strip) for strip in lines_of(app))
             assert "appears after" not in text
             assert "appear after" not in text
             assert "algorithm not on record" in text

@@ -19,6 +19,7 @@ from textual.strip import Strip
 from textual.widgets import Input, Static
 
 from rlplay.trace.text import MARKS, NOTHING, harmless, one_by_one, visible, visible_json
+from rlplay.ui.compat import lines_of
 from rlplay.ui.terminal.gate import GatedApp, LastGate, passed
 from rlplay.ui.widgets.entry import Entry
 from tests.ui.stage import playground, settled
@@ -92,7 +93,7 @@ async def test_a_careless_widget_changes_nothing() -> None:
     async with app.run_test(size=(40, 12), notifications=True) as pilot:
         app.notify(app.EVIL, title=app.EVIL)
         await pilot.pause()
-        strips = app.screen._compositor.render_strips()
+        strips = lines_of(app)
         text = "\n".join(strip.text for strip in strips)
         assert all(harmless(line) for line in text.split("\n"))
         assert all(cell_len(strip.text) == 40 for strip in strips)
@@ -109,7 +110,7 @@ async def test_panels_of_lines_pass_their_borders_and_lines_themselves() -> None
         app.panels.tokens._strips[0] = [], Strip([Segment("\x1b]0;owned\x07".ljust(99))])
         app.panels.tokens.refresh()
         await pilot.pause()
-        text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+        text = "\n".join(strip.text for strip in lines_of(app))
         assert text.count("owned") == 2
         assert all(harmless(line) for line in text.split("\n"))
 

@@ -2,12 +2,10 @@
 
 import pytest
 from rich.segment import Segment
-from textual.css.stylesheet import Stylesheet
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
-from textual.widgets import OptionList
 
-from rlplay.ui.widgets.over_another import OverAnother
+from rlplay.ui.compat import OverAnother
 from tests.ui.stage import playground, settled
 
 
@@ -43,7 +41,7 @@ async def test_the_screen_below_looks_as_textual_draws_it(keys, theme):
                 drawn = [cells(screen.render_line(y)) for y in range(35)]
                 assert drawn == as_textual_draws(app)
         below = app.screen_stack[-2]
-        middle = "".join(segment.text for segment in below._compositor.render_strips()[17])
+        middle = below._compositor.render_strips()[17].text
         assert "".join(text for text, *_ in screen.render_line(17)) == middle
 
 
@@ -76,28 +74,20 @@ async def test_only_lines_that_change_are_composed_again_and_only_once(monkeypat
         assert not composed
 
 
-async def test_a_dialogue_is_laid_out_in_one_go_with_the_styles_for_its_size(monkeypatch):
-    """A second round of styles or of layout is what makes a dialogue open late."""
+async def test_a_dialogue_is_laid_out_in_one_go(monkeypatch):
+    """A second round of layout is what makes a dialogue open late."""
     app, _ = playground()
     async with app.run_test(size=(120, 35)) as pilot:
         await settled(pilot)
-        styled, laid_out = [], []
-        apply, layout = Stylesheet.apply, Screen._refresh_layout
-
-        def note_style(self, node, **more):
-            styled.append(node)
-            apply(self, node, **more)
+        laid_out, layout = [], Screen._refresh_layout
 
         def note_layout(self, size=None, scroll=False):
             laid_out.append(self)
             layout(self, size, scroll)
 
-        monkeypatch.setattr(Stylesheet, "apply", note_style)
         monkeypatch.setattr(Screen, "_refresh_layout", note_layout)
         await pilot.press("o")
         await settled(pilot)
         assert app.screen.has_class("-medium", "-middle")
-        (options,) = app.screen.query(OptionList)
-        assert styled.count(options) == 2, "as it came, and with the focus"
         assert app.panels.main not in laid_out
         assert laid_out.count(app.screen) <= 3

@@ -17,6 +17,7 @@ from rlplay.cli import doctor
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Credited
 from rlplay.trace.update import Update
+from rlplay.ui.compat import lines_of
 from rlplay.ui.format.legend import legend
 from rlplay.ui.plot.several_runs import RUN_STYLES
 from rlplay.ui.plot.views import GHOST
@@ -51,7 +52,7 @@ def colourless(monkeypatch):
 
 def written(app):
     """What the screen sends to the terminal."""
-    strips = app.screen._compositor.render_strips()
+    strips = lines_of(app)
     return "".join(strip.render(app.console) for strip in strips).encode()
 
 
@@ -147,7 +148,7 @@ async def test_with_sixteen_colours_the_chosen_line_can_be_seen(monkeypatch, the
         await settled(pilot)
         await pilot.press("k")
         await settled(pilot)
-        strips = app.screen._compositor.render_strips()
+        strips = lines_of(app)
         chosen, other = (
             next(segment.style for strip in strips for segment in strip if word in segment.text)
             for word in ("Algorithm", "Generations")

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has another driver")
 def test_no_more_is_drawn_than_a_display_can_hold(monkeypatch):
-    from rlplay.ui.terminal.suspended import LARGEST, SuspendedDriver
+    from rlplay.ui.terminal.compat import LARGEST, SuspendedDriver
 
     driver = object.__new__(SuspendedDriver)
     for found, drawn in (((160, 45), (160, 45)), ((100_000, 45), (LARGEST[0], 45)), ((80, 100_000), (80, LARGEST[1]))):

@@ -27,6 +27,7 @@ from rlplay.trace.records import Changed, Rewound
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.compat import lines_of
 from rlplay.ui.format.token_title import title
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
@@ -299,7 +300,7 @@ async def test_a_world_speaks_of_moves(maze: Path, key: str) -> None:
         await app.play.perform("lens", "token_rewards")
         await pilot.press(key)
         await settled(pilot)
-        strips = app.screen._compositor.render_strips()
+        strips = lines_of(app)
         text = "\n".join(
             [*(strip.text for strip in strips), all_text(app.panels.inspector), str(app.panels.tokens.border_title)]
         )

@@ -11,9 +11,10 @@ from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from rich.terminal_theme import TerminalTheme
-from textual._context import visible_screen_stack
 from textual.app import App
 from textual.color import Color as Shade
+
+from rlplay.ui.compat import lines_of
 
 _DIM = 0.4
 """How far terminals usually blend dim letters into their background."""
@@ -44,12 +45,9 @@ Grid = list[list[Cell]]
 
 
 def capture(app: App[Any]) -> Grid:
-    """What the app shows now, including dialogues and notifications."""
-    # Textual has no public access to the cells; its own screenshots read them like this.
-    visible_screen_stack.set(app._background_screens)
+    """What the app shows now, including dialogues and notifications. Raises OSError if Textual does not say."""
     theme, ground = app.ansi_theme, app.theme_variables["background"]
-    strips = app.screen._compositor.render_strips()
-    return [list(_cells(strip, theme, ground)) for strip in strips]
+    return [list(_cells(strip, theme, ground)) for strip in lines_of(app)]
 
 
 def text_of(grid: Grid) -> str:

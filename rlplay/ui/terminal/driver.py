@@ -20,7 +20,7 @@ def chosen_driver() -> type[Driver]:
         from textual.drivers.windows_driver import WindowsDriver
 
         return WindowsDriver
-    from rlplay.ui.terminal.suspended import SuspendedDriver
+    from rlplay.ui.terminal.compat import SuspendedDriver
 
     return SuspendedDriver
 

@@ -56,8 +56,7 @@ def passed(strip: Strip) -> Strip:
 def _wild(segments: Iterable[Segment]) -> bool:
     plain = _plain
     for text, style, control in segments:
-        # Rich's property for a style's link would take half of the total time.
-        if not plain(text) or control is not None or (style is not None and style._link is not None):
+        if not plain(text) or control is not None or (style is not None and style.link is not None):
             return True
     return False
 

@@ -18,6 +18,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.theme import Theme
 
+from rlplay.ui.compat import resize_content
 from rlplay.ui.format.text import TICK
 from rlplay.ui.messages import Perform
 from rlplay.ui.terminal.gate import passed, ungated
@@ -93,9 +94,7 @@ class Lines(Panel, ScrollView, can_focus=True):
         count = self.count()
         size = Size(self.scrollable_content_region.width, count)
         if size != self.virtual_size:
-            # Assigning would trigger a new layout of the screen, although nothing moves: the scrollbar is fixed.
-            self.set_reactive(Lines.virtual_size, size)
-            self._scroll_update(size)
+            resize_content(self, size)
         before, self._strips = self._strips, {}
         said, self._said = self._said, None if count else self.words
         if not count and said == self.words:

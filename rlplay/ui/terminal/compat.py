@@ -1,5 +1,10 @@
 """The terminal's driver. It bounds what is drawn, takes the terminal again whichever signal stopped the program, and
-ends with its terminal."""
+ends with its terminal.
+
+For the first two it overrides undocumented methods of Textual's `LinuxDriver` (Textual 8.2.5 and newer, below 9). If a
+release no longer calls them, the terminal's size has no bound, and SIGSTOP leaves it without echo.
+`tests/ui/test_compat.py` says which names are gone.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,7 @@ class SuspendedDriver(LinuxDriver):
         After SIGTSTP it has been given back. After SIGSTOP it has not: Textual would read keys in two threads, and at
         the end leave the terminal as it is now, without echo and lines.
         """
-        if self._auto_restart and not self._must_signal_resume:
+        if getattr(self, "_auto_restart", False) and not self._must_signal_resume:
             self.suspend_application_mode()
             self._must_signal_resume = True
         super()._sigcont_application()

@@ -1,0 +1,138 @@
+"""What the screen uses of Textual's insides, by name: a release that lacks one fails here by that name."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from textual._compositor import Compositor
+from textual.app import App
+from textual.command import CommandPalette
+from textual.drivers.headless_driver import HeadlessDriver
+from textual.screen import Screen
+from textual.scroll_view import ScrollView
+from textual.widgets import Input
+
+from rlplay.ui import compat
+from tests.privates import defined, foreign, members, modules, overridden
+from tests.ui.stage import playground, settled
+
+if sys.platform == "win32":
+    Terminal: type = HeadlessDriver
+else:
+    from textual.drivers.linux_driver import LinuxDriver as Terminal
+
+USED: list[tuple[type, str, list[str]]] = [
+    (Screen, "_compositor", []),
+    (Screen, "_compositor_refresh", []),
+    (Screen, "_dirty_regions", []),
+    (Screen, "_dirty_widgets", []),
+    (Screen, "_on_timer_update", []),
+    (Screen, "_repaint_required", []),
+    (Screen, "_screen_resized", ["size"]),
+    (Screen, "_set_dirty", ["regions"]),
+    (Screen, "_update_timer", []),
+    (Compositor, "_dirty_regions", []),
+    (Compositor, "_render_chops", ["crop", "is_rendered_line"]),
+    (App, "_background_screens", []),
+    (App, "_notifications", []),
+    (Input, "_value", []),
+    (Input, "_position_to_cell", ["position"]),
+    (Input, "_cell_offset_to_index", ["offset"]),
+    (CommandPalette, "_gather_commands", ["search_value"]),
+    (CommandPalette, "_refresh_command_list", ["command_list", "commands", "clear_current"]),
+    (CommandPalette, "_watch__list_visible", []),
+    (CommandPalette, "_watch__show_busy", []),
+    (ScrollView, "_scroll_update", ["virtual_size"]),
+    (Terminal, "_auto_restart", []),
+    (Terminal, "_get_terminal_size", []),
+    (Terminal, "_must_signal_resume", []),
+    (Terminal, "_sigcont_application", []),
+]
+"""Each name, with the arguments of a method."""
+
+
+def has(owner: type, name: str) -> bool:
+    """Whether a class of Textual has this name, or gives it to its instances."""
+    return any(name in members(base) for base in owner.__mro__)
+
+
+@pytest.mark.parametrize(("owner", "name", "arguments"), USED, ids=lambda each: getattr(each, "__name__", str(each)))
+def test_textual_has_the_name(owner: type, name: str, arguments: list[str]) -> None:
+    where = f"Textual {version('textual')}: {owner.__name__}.{name}"
+    assert has(owner, name), f"{where} is gone; see rlplay/ui/compat.py for what is lost"
+    if arguments:
+        given = inspect.signature(getattr(owner, name)).parameters
+        lost = [each for each in arguments if each not in given]
+        assert not lost, f"{where} no longer takes {', '.join(lost)}"
+
+
+def test_textual_says_whose_lines_are_drawn() -> None:
+    found = importlib.import_module("textual._context")
+    where = f"Textual {version('textual')}: _context.visible_screen_stack"
+    assert hasattr(found, "visible_screen_stack"), f"{where} is gone; no view can be saved"
+
+
+def test_every_name_that_is_used_is_tested() -> None:
+    names = {name for _, name, _ in USED} | {"_context"}
+    both = "rlplay.ui.compat", "rlplay.ui.terminal.compat"
+    wanted = set().union(*map(foreign, both))
+    for module in both:
+        for kind in vars(importlib.import_module(module)).values():
+            if isinstance(kind, type) and kind.__module__ == module:
+                wanted |= set(overridden(kind))
+    # Of classes that have no base of Textual, so that nothing tells these names from their own.
+    hooks = {"_compositor_refresh", "_screen_resized", "_on_timer_update", "_repaint_required"}
+    assert hooks <= defined(modules()["rlplay.ui.compat"])
+    assert wanted | hooks == names
+
+
+@pytest.mark.parametrize("name", [*compat._OF_SCREEN, *compat._OF_COMPOSITOR])
+async def test_without_a_name_textual_draws_the_screen_below_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = "_OF_SCREEN" if name in compat._OF_SCREEN else "_OF_COMPOSITOR"
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("o")
+        await settled(pilot)
+        before = texts(app)
+        await pilot.press("escape")
+        monkeypatch.setattr(compat, group, (f"{name}_renamed",))
+        await pilot.press("o")
+        await settled(pilot)
+        assert app.screen._seen_below is None
+        assert texts(app) == before
+
+
+def texts(app: Any) -> list[str]:
+    """What is on the screen."""
+    return [strip.text for strip in compat.lines_of(app)]
+
+
+async def test_without_its_names_a_screenshot_and_a_notification_do_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = playground()
+    async with app.run_test() as pilot:
+        await settled(pilot)
+        for _ in range(2):
+            app.notify("twice")
+            await settled(pilot)
+        assert [each.message for each in compat.notifications_of(app)] == ["twice"]
+        monkeypatch.delattr(App, "_background_screens")
+        with pytest.raises(OSError, match="does not give its lines"):
+            compat.lines_of(app)
+        assert list(compat.notifications_of(App.__new__(App))) == []
+        monkeypatch.undo()
+
+
+async def test_without_its_name_content_is_resized_by_a_new_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, source = playground()
+    async with app.run_test() as pilot:
+        monkeypatch.setattr(compat, "hasattr", lambda _widget, _name: False, raising=False)
+        source.update(1)
+        await settled(pilot)
+        assert app.panels.rollouts.virtual_size.height == app.panels.rollouts.count() > 0
