@@ -33,7 +33,8 @@ from rlplay.ui.screenshot.png import PngRenderer
 from rlplay.verbs import PANELS, VERBS, VIEWS
 from screenshots.stand_in import LESSON, LOG, UPDATES, StandIn
 from tests.recorded import synthetic_evaluated, synthetic_sampling, synthetic_started, synthetic_update
-from tests.ui.stage import CHOSEN, no_idle_time, painted_late, settled, until
+from tests.ui.patches import no_idle_time
+from tests.ui.stage import CHOSEN, settled, until
 
 SIZES = (80, 24), (120, 35), (160, 45), (240, 67)
 LOOKS = {"dark": "rlplay-dark", "light": "rlplay-light", "no colour": ""}
@@ -60,7 +61,7 @@ class Scene(NamedTuple):
 
     async def settle(self) -> None:
         """Let what was fed and pressed reach the screen."""
-        await until(self.pilot, lambda: self.app.screen._compositor.size.area)
+        await until(self.pilot, lambda: self.app.screen.size.area)
         await settled(self.pilot)
 
     async def press(self, *keys: str) -> None:
@@ -260,7 +261,7 @@ def draw(out: Path, size: tuple[int, int], look: str) -> list[str]:
                 names.append(name)
         return names
 
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, no_idle_time(), painted_late():
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, no_idle_time():
         os.environ |= {"RLPLAY_HOME": folder, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
         os.environ.pop("NO_COLOR", None)
         if not LOOKS[look]:

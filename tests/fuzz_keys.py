@@ -23,7 +23,8 @@ from tests.hostile import HOSTILE
 from tests.poisoned import Poison, records, run_of
 from tests.recorded import synthetic_run
 from tests.ui import stage
-from tests.ui.stage import Fed, keys_done, no_idle_time, painted_late, settled, until
+from tests.ui.patches import no_idle_time
+from tests.ui.stage import Fed, keys_done, settled, until
 from tests.ui.touring import Answering
 
 NAMED = (
@@ -50,7 +51,7 @@ async def opened(app: RlplayApp, size: tuple[int, int]) -> AsyncIterator[Pilot[o
     """The app, once it shows what its source has."""
     other = mock.patch("rlplay.ui.other_runs.LiveSource", side_effect=lambda _job: Fed())
     patience = mock.patch("tests.ui.stage.PATIENCE", 10 * stage.PATIENCE)  # the machine may be busy for hours
-    with no_idle_time(), painted_late(), other, patience:
+    with no_idle_time(), other, patience:
         async with app.run_test(size=size) as pilot:
             await until(pilot, lambda: app.play.session.status is not None)
             await settled(pilot)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.stage import keys_done, no_idle_time, painted_late, parsed_once
+from tests.ui.patches import no_idle_time
+from tests.ui.stage import keys_done
 
 
 @pytest.fixture(autouse=True)
@@ -16,19 +17,6 @@ def _true_colour(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLORTERM", "truecolor")
-
-
-@pytest.fixture(autouse=True)
-def _painted_late() -> Iterator[None]:
-    """More than half of the time of these tests would go into frames that nobody reads."""
-    with painted_late():
-        yield
-
-
-@pytest.fixture(autouse=True)
-def _parsed_once() -> Iterator[None]:
-    with parsed_once():
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import contextmanager
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import textual.app
-import textual.pilot
-from textual._callback import invoke
-from textual._compositor import Compositor
-from textual._context import active_app
 from textual.app import App
-from textual.css.model import RuleSet
-from textual.css.stylesheet import Stylesheet
 
 from rlplay.link.messages import AnyCommand, AnyEvent, Recorded, Status
 from rlplay.trace.records import AnyRecord, Evaluated
@@ -125,88 +118,6 @@ def all_text(widget: Any) -> str:
 PATIENCE = 30
 """Seconds that a test waits for the app at most."""
 
-_render_update = Compositor.render_update
-_parse_rules = Stylesheet._parse_rules
-_parsed: dict[Any, list[RuleSet]] = {}
-
-
-@contextmanager
-def painted_late() -> Iterator[None]:
-    """Without a terminal, let the app paint no frame but the one that `settled` ends with: nobody reads the others.
-
-    A widget in an app made for its test is painted whenever it is due.
-    """
-
-    def render_update(self: Compositor, *given: Any, **more: Any) -> Any:
-        app = active_app.get()
-        late = isinstance(app, RlplayApp) and app.is_headless
-        return None if late else _render_update(self, *given, **more)
-
-    Compositor.render_update = render_update  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Compositor.render_update = _render_update  # type: ignore[method-assign]
-
-
-@contextmanager
-def parsed_once() -> Iterator[None]:
-    """Let every app that looks alike share the parsed style sheets: an app parses all of them again."""
-
-    def parse_rules(self: Stylesheet, *source: Any, **more: Any) -> list[RuleSet]:
-        key = source, tuple(more.items()), tuple(self._variables.items())
-        if key not in _parsed:
-            _parsed[key] = _parse_rules(self, *source, **more)
-        return _parsed[key]
-
-    Stylesheet._parse_rules = parse_rules  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Stylesheet._parse_rules = _parse_rules  # type: ignore[method-assign]
-
-
-async def everything_handled(*_seconds: float) -> None:
-    """All messages are handled and their effects laid out: tasks only wait for time, a thread, a process or this task.
-
-    In place of Textual's `wait_for_idle`, which sleeps 20 ms at a time until the processor idles: a guess, and half of
-    the time of these tests.
-    """
-    loop: Any = asyncio.get_running_loop()
-    app = active_app.get()
-    end = loop.time() + 1  # as there, where something never rests
-    late = True
-    while late and loop.time() < end:
-        await asyncio.sleep(0)
-        while loop._ready and loop.time() < end:
-            await asyncio.sleep(0)
-        late = _hurry(app)
-
-
-@contextmanager
-def no_idle_time() -> Iterator[None]:
-    """Pauses and presses take as long as their effects, and no time on top."""
-    modules = textual.app, textual.pilot
-    before = [module.wait_for_idle for module in modules]
-    for module in modules:
-        module.wait_for_idle = everything_handled
-    try:
-        yield
-    finally:
-        for module, idle in zip(modules, before, strict=True):
-            module.wait_for_idle = idle
-
-
-def _hurry(app: App[Any]) -> bool:
-    """Do at once what Textual puts off by some milliseconds, in case there is more of it; whether there was any."""
-    resized = app._resize_timer is not None
-    if resized:
-        app._check_resize()
-    dirty = [screen for screen in app.screen_stack if screen.is_current and screen._update_timer._active.is_set()]
-    for screen in dirty:
-        screen._on_timer_update()
-    return resized or bool(dirty)
-
 
 async def until(pilot: Any, holds: Callable[[], object]) -> None:
     """Let the app go on, and time pass, until this holds. TimeoutError if it never does."""
@@ -244,9 +155,13 @@ async def settled(pilot: Any) -> None:
         await pilot.pause()
         await taken(pilot)
         await keys_done(pilot)
-    app = pilot.app
-    app.refresher.everything()
-    if hasattr(app.screen, "follow"):  # which a dialogue does several times a second
-        await invoke(app.screen.follow)
+    pilot.app.refresher.everything()
+    await follow(pilot.app)
     await pilot.pause()
-    _render_update(app.screen._compositor, screen_stack=app._background_screens)
+
+
+async def follow(app: App[Any]) -> None:
+    """Let the open dialogue look at once what is new, as it does several times a second."""
+    looked = app.screen.follow() if hasattr(app.screen, "follow") else None
+    if inspect.isawaitable(looked):
+        await looked

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 from rich.cells import cell_len
-from textual._callback import invoke
 from textual.drivers import headless_driver
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -34,9 +33,10 @@ from rlplay.trace.questions import (
 )
 from rlplay.ui import screens
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.compat import lines_of
 from tests.hostile import letters
 from tests.poisoned import Poison, lesson, made, records
-from tests.ui.stage import Fed, keys_done, taken
+from tests.ui.stage import Fed, follow, keys_done, taken
 
 
 def all_screens() -> set[str]:
@@ -139,8 +139,7 @@ class Tour:
         await taken(self.pilot)
         await keys_done(self.pilot)
         self.app.refresher.everything()
-        if hasattr(self.app.screen, "follow"):
-            await invoke(self.app.screen.follow)
+        await follow(self.app)
         await self.pilot.pause()
 
     async def look(self) -> None:
@@ -152,7 +151,7 @@ class Tour:
         self.bytes += len(written.encode())
         self.looks += 1
         self.shown += letters(written, self.app.size)
-        for strip in screen._compositor.render_strips():
+        for strip in lines_of(self.app):
             assert cell_len(strip.text) == self.app.size.width, strip.text
             actions = [str(segment.style.meta.get("@click")) for segment in strip if segment.style is not None]
             assert not [action for action in actions if "app." in action], "markup became an action"
