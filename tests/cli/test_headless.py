@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import math
@@ -204,6 +205,17 @@ def test_undo_gives_up_an_update_under_way_before_it_takes_back_a_finished_one()
     played = Played([{"update": 2}, {"phase": 1}, *undos])
     assert played.engines[0].calls[2:] == [("rewind", 2), ("rewind", 1), ("rewind", 0)]
     assert "start of the run" in played.err.getvalue()
+
+
+def test_a_reward_function_may_run_an_event_loop_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = FakeEngine.advance
+
+    def advance(self: FakeEngine, until: str, count: int, interrupted: Callable[[], bool]) -> None:
+        asyncio.run(asyncio.sleep(0))
+        original(self, until, count, interrupted)
+
+    monkeypatch.setattr(FakeEngine, "advance", advance)
+    assert Played([{"run": 4}, GROWS]).status == headless.HOLDS
 
 
 def test_an_empty_script_runs_all_updates() -> None:

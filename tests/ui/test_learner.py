@@ -257,6 +257,25 @@ async def test_help_with_an_exercise_is_a_hint_and_then_the_solution():
     assert stage.captions[-1][:2] == ("Raise beta. The solution: set beta to 0.5, then run 2 updates.", [True])
 
 
+async def test_a_solution_stopped_by_hand_is_not_shown_as_played_and_goes_on_later():
+    player, stage = playing([EXERCISE, {"say": "Next."}])
+    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 2, 1.0, "")
+    player.hands_free = True
+    stage.stuck = True
+    task = await settled(player)
+    stage.tell(settings={"beta": 0.5})
+    while Advance("update", 2) not in stage.sent:
+        await asyncio.sleep(0)
+    stage.tell(running=True)
+    stage.tell(running=False, update=1)
+    await task
+    assert (stage.captions[-1][0], stage.freed) == ("Make it longer.", 1)
+    stage.stuck = False
+    await player.play()
+    assert stage.sent[1:] == [Advance("update", 2), Advance("update", 1)]
+    assert stage.captions[-1][:2] == ("Raise beta. The solution: set beta to 0.5, then run 2 updates.", [True])
+
+
 async def test_words_are_spoken_during_a_run_as_soon_as_their_claim_holds():
     script = [{"watch": {"say": "Longer", "metric": "reward", "above": 0.5}}, {"run": 9}, {"say": "Over."}]
     player, stage = playing(script)
