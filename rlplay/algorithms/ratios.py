@@ -51,10 +51,16 @@ def _geometric_clipped(s: Chosen, state: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Level(Choice):
-    """A level. If it clips tokens itself, `gradient_zero` and `clipped` are as in `surrogates.Surrogate`."""
+    """A level. If it clips tokens itself, `gradient_zero` and `clipped` are as in `surrogates.Surrogate`.
+
+    `band`: it clips each token's log-ratio at −ε and ε_high. `one_ratio`: all tokens of an answer have the same ratio,
+    which counts once in statistics, as in TRL.
+    """
 
     gradient_zero: Callable[..., Any] | None = None
     clipped: Callable[[Chosen, int], tuple[str, str]] | None = None
+    band: bool = False
+    one_ratio: bool = False
 
 
 LEVELS: dict[str, Level] = {
@@ -63,12 +69,14 @@ LEVELS: dict[str, Level] = {
         Level("token", token, "each token.", trl="token"),
         Level(
             "sequence", sequence, "the answer, as the geometric mean of its tokens (GSPO).", "arXiv:2507.18071",
-            trl="sequence", verl="gspo",
+            trl="sequence", verl="gspo", one_ratio=True,
         ),
-        Level("sequence_sum", sequence_sum, "the answer, as their product (RLOO).", "arXiv:2402.14740"),
+        Level(
+            "sequence_sum", sequence_sum, "the answer, as their product (RLOO).", "arXiv:2402.14740", one_ratio=True,
+        ),
         Level(
             "geometric", geometric, "as the geometric mean, each token clipped first (GMPO).", "arXiv:2507.20673",
-            verl="geo_mean", gradient_zero=geometric_clip_state, clipped=_geometric_clipped,
+            verl="geo_mean", gradient_zero=geometric_clip_state, clipped=_geometric_clipped, band=True,
         ),
     )
 }  # fmt: skip

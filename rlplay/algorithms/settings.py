@@ -16,7 +16,7 @@ from rlplay.algorithms.choice import Choice
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.knobs import KNOBS, OTHER_NAMES
 from rlplay.algorithms.own import OWN, absolute_files, names_file, own_choice
-from rlplay.algorithms.ratios import LEVELS
+from rlplay.algorithms.ratios import LEVELS, Level
 from rlplay.algorithms.returns import RETURNS
 from rlplay.algorithms.scales import SCALES
 from rlplay.algorithms.schedules import Schedule
@@ -155,6 +155,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def surrogate_row(self) -> Surrogate:
         """The row of the surrogate; for the user's function `OWN_SURROGATE`, without a computation (`row` has one)."""
         return SURROGATES.get(self.surrogate, OWN_SURROGATE)
+
+    @property
+    def level_row(self) -> Level:
+        """The row of the ratio's level."""
+        return LEVELS[self.importance_sampling_level]
 
     @property
     def steps(self) -> int:

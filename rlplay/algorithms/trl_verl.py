@@ -56,7 +56,7 @@ def loss_type(settings: Settings) -> str | None:
     TRL's `bnpo` averages over the tokens of one optimizer step, `dapo` over those of the whole batch; the two agree if
     a batch is one step. TRL has no value loss and only two of the ratio's levels.
     """
-    if settings.baseline == "value" or not row(settings, "importance_sampling_level").trl:
+    if settings.baseline == "value" or not settings.level_row.trl:
         return None
     loss = settings.surrogate_row.fused.get(settings.aggregation)
     return "bnpo" if loss == "dapo" and settings.num_minibatches > 1 else loss
@@ -66,7 +66,7 @@ def verl(settings: Settings) -> str | None:
     """The settings of verl with this policy loss, as verl writes them; None if it has no such loss, or for pairs."""
     if settings.loss_type != "policy_gradient":
         return None
-    level, surrogate = row(settings, "importance_sampling_level"), settings.surrogate_row
+    level, surrogate = settings.level_row, settings.surrogate_row
     mode = level.verl if surrogate.verl_names_level and level.verl else surrogate.verl
     if not mode or (not level.verl and settings.importance_sampling_level != "token"):
         return None

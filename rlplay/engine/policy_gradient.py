@@ -225,8 +225,8 @@ def step_metrics(batch: Batch, seen: Seen, settings: Settings) -> dict[str, floa
     rows, (low, high) = seen.rows, settings.clip_range
     mask = _in_loss(batch, rows, settings)
     counted = mask.clone()
-    if settings.importance_sampling_level in ("sequence", "sequence_sum"):
-        counted[:, 1:] = False  # one ratio per answer counts once, as in TRL
+    if settings.level_row.one_ratio:
+        counted[:, 1:] = False
     assert seen.clip_state is not None
     ratio, state = seen.ratio[counted], seen.clip_state[counted]
     low_share, high_share = _mean(state < 0), _mean(state == 1)
@@ -238,7 +238,7 @@ def step_metrics(batch: Batch, seen: Seen, settings: Settings) -> dict[str, floa
         "clip_ratio/region_mean": low_share + high_share,
         "ratio_max": max(ratio.tolist(), default=1.0),
     }
-    if settings.importance_sampling_level == "geometric":
+    if settings.level_row.band:
         log_ratio = (seen.logprobs - batch.old_logprobs[rows])[counted]
         metrics["ratio_outside"] = _mean((log_ratio < -low) | (log_ratio > high))
     elif settings.surrogate_row.band:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from rlplay.algorithms.choice import argument_names
+from rlplay.algorithms.arrays import NumpyArrays
+from rlplay.algorithms.choice import argument_names, call_choice
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
-from rlplay.algorithms.settings import CHOICES, choices
+from rlplay.algorithms.ratios import LEVELS
+from rlplay.algorithms.settings import CHOICES, Settings, choices
 from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.metrics import METRICS, describe, means_the_same
@@ -67,6 +70,14 @@ def test_a_row_says_what_its_surrogate_reads() -> None:
         assert surrogate.band <= ({"epsilon", "epsilon_high"} <= {*names}), surrogate.name
         needs = {name: KNOBS[name].needs for name in names if name in KNOBS}
         assert not [name for name, need in needs.items() if need and surrogate.name not in need[1]], surrogate.name
+
+
+def test_a_level_with_one_ratio_gives_all_tokens_of_an_answer_the_same() -> None:
+    known = {"log_ratio": np.array([0.1, -0.3, 0.4]), "mask": np.ones(3, dtype=bool), "advantages": np.ones(3)}
+    for level in LEVELS.values():
+        found = call_choice(level.compute, NumpyArrays, known | {"epsilon": 0.2, "epsilon_high": 0.2}, Settings())
+        assert (level.one_ratio or level.band) == (np.size(found) == 1), level.name
+        assert level.band == (level.gradient_zero is not None), level.name
 
 
 def test_rows_say_what_they_are() -> None:

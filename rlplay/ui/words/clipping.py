@@ -64,7 +64,7 @@ def _cause(update: Update | None, s: Settings) -> tuple[str, str]:
             f"loss_type={s.loss_type} has no ratio to clip",
             f"loss_type=policy_gradient{BY_KNOB} has one.",
         )
-    chosen, level = row(s, "surrogate"), row(s, "importance_sampling_level")
+    chosen, level = row(s, "surrogate"), s.level_row
     if chosen.clipped is None and level.clipped is None:
         return chosen.instead, f"surrogate=ppo clips{BY_KNOB}."
     steps = update.steps if update is not None else []
@@ -93,7 +93,7 @@ def _ratios(update: Update | None) -> Array:
 
 def _why_unclipped(ratio: Array, s: Settings) -> str:
     """Why no ratio is clipped although ratios have moved."""
-    if s.importance_sampling_level == "geometric":
+    if s.level_row.band:
         return "no token's log-ratio has passed the bound on the side that its advantage pushes it to"
     low, high, places = 1 - s.clip_range[0], 1 + s.clip_range[1], digits(s)
     outside = int(((ratio < low) | (ratio > high)).sum())

@@ -32,9 +32,6 @@ UNMOVED = 5e-4
 """A smaller change of a mean probability does not show in three digits."""
 NOISE = 1e-6
 """A smaller difference between two updates is rounding."""
-"""Baselines that give no signal in a group of equal rewards."""
-ONE_RATIO = ("sequence", "sequence_sum")
-"""Levels at which an answer has a single ratio, so that clip fractions count answers."""
 BEGIN = "Nothing has been sampled yet."
 BEGIN_NEXT = "`.` samples one token of every answer, `u` plays a whole update, `space` runs freely."
 BEGIN_REPLAY = "This is the start of the recording: nothing has been sampled yet."
@@ -280,7 +277,7 @@ def _update(update: Update, _history: History, settings: Settings) -> tuple[str,
     if step.step == 0 and held:
         return f"{head}: every ratio is still 1, because the policy has not moved since it sampled.", following
     spread = f"{head}: ratios from {number(ratio.min())} to {number(ratio.max())}"
-    if not settings.surrogate_row.band and settings.importance_sampling_level != "geometric":
+    if not (settings.surrogate_row.band or settings.level_row.band):
         return f"{spread}; this objective does not clip.", following
     return f"{spread}. {_clipping(step, settings, update.step_word)}", following
 
@@ -311,7 +308,7 @@ def _clipping(step: Stepped, settings: Settings, step_word: str) -> str:
     )
     if whole is None or high is None or low is None:
         return ""
-    what = "answers" if settings.importance_sampling_level in ONE_RATIO else f"{step_word}s"
+    what = "answers" if settings.level_row.one_ratio else f"{step_word}s"
     shares = f"{percent(high)} high, {percent(low)} low"
     said = f"{percent(whole)} of the {what} are clipped: zero surrogate gradient ({shares})"
     if outside is not None and outside > whole:
