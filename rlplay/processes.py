@@ -28,9 +28,9 @@ GRACE = 10.0
 _LOOK_EVERY = 0.05
 
 
-def in_several(environment: Mapping[str, str] = os.environ) -> bool:
+def in_several() -> bool:
     """Whether a launcher has started this process as one of several."""
-    return environment.get("WORLD_SIZE", "1") != "1"
+    return os.environ.get("WORLD_SIZE", "1") != "1"
 
 
 def is_first(environment: Mapping[str, str] = os.environ) -> bool:

@@ -14,10 +14,10 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
     return next(iter(longer or difflib.get_close_matches(word, known, n=1)), None)
 
 
-def similar(word: str, known: Sequence[str], count: int = 3) -> list[str]:
-    """The `count` known words closest to `word`, those that start with it first."""
+def similar(word: str, known: Sequence[str]) -> list[str]:
+    """The three known words closest to `word`, those that start with it first."""
     ranked = difflib.get_close_matches(word, known, n=len(known), cutoff=0.0)
-    return sorted(ranked, key=lambda other: not (word and other.startswith(word)))[:count]
+    return sorted(ranked, key=lambda other: not (word and other.startswith(word)))[:3]
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:

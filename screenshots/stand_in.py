@@ -83,7 +83,7 @@ def _peeked(prefix: Prefix) -> Peeked:
     return Peeked(
         prefix, update=UPDATES, prompt_texts=[TEMPLATE[0], *prefix.prompt.split(" "), *TEMPLATE[1:]],
         texts=[VOCABULARY[token] for token in prefix.answer], pieces=dict(enumerate(VOCABULARY)),
-        probabilities=rng.uniform(0.3, 1, length).tolist(), ref_probabilities=rng.uniform(0.2, 0.9, length).tolist(),
+        probabilities=rng.uniform(0.3, 1, length).tolist(),
         top_ids=ids.tolist(), top=policy.tolist(), ref_top=reference.tolist(), **numbers,
     )  # fmt: skip
 

@@ -138,7 +138,6 @@ def peek(prefix: Prefix, beginning: Beginning, state: State) -> Peeked:
         texts=lm.texts(answer),
         pieces={i: lm.piece(i) for i in {*answer, *top.tolist()}},
         probabilities=own[places].exp().tolist(),
-        ref_probabilities=other[places].exp().tolist(),
         top_ids=top.tolist(),
         top=own[-1, top].exp().tolist(),
         ref_top=other[-1, top].exp().tolist(),

@@ -128,7 +128,6 @@ class Peeked(Answer, frozen=True):
     texts: list[str] = []  # of the answer's tokens
     pieces: dict[int, str] = {}  # text of every id below and in the answer, alone
     probabilities: list[float] = []  # of the answer's own tokens, each after those before it
-    ref_probabilities: list[float] = []
     top_ids: list[int] = []  # candidates: the likeliest under either, in the order of the policy
     top: list[float] = []
     ref_top: list[float] = []

@@ -21,7 +21,7 @@ def peeked(prefix: Prefix, **fields: Any) -> Peeked:
     known: dict[str, Any] = {
         "update": 3, "prompt_texts": ["<|user|>", "How", " many", "?", "<|end|>"],
         "texts": [PIECES.get(i, f"t{i}") for i in prefix.answer], "pieces": PIECES, "probabilities": [0.9] * n,
-        "ref_probabilities": [0.5] * n, "top_ids": [7, 8, 9], "top": [0.5, 0.25, 0.002], "ref_top": [0.25, 0.5, 0.1],
+        "top_ids": [7, 8, 9], "top": [0.5, 0.25, 0.002], "ref_top": [0.25, 0.5, 0.1],
         "entropy": 1.25, "ref_entropy": 1.5, "kl": 0.125,
     }  # fmt: skip
     return Peeked(prefix, **known | fields)

@@ -107,7 +107,7 @@ class Answering(Fed):
                 return _full(
                     Peeked, prefix=prefix, prompt_texts=["x"] * 3, texts=["x"] * n, top_ids=[1, 2], top=[0.6, 0.4],
                     pieces=pieces | dict.fromkeys(prefix.answer, "x"), probabilities=[0.5] * n,
-                    ref_probabilities=[0.5] * n, ref_top=[0.5, 0.5], ended=False,
+                    ref_top=[0.5, 0.5], ended=False,
                 )  # fmt: skip
             case Continue(prefix, writer):
                 tails = [Tail([1, 2], ["x", "x"], False, 1.0)] * 6

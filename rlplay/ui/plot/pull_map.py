@@ -61,12 +61,12 @@ class PullMap(OfUpdate):
         found = pulls(source.live)
         return "" if found is None or not len(found.ratio) else plane(found, size).box(one, other).words
 
-    def next_region(self, source: Source, step: int = 1) -> str:
+    def next_region(self, source: Source) -> str:
         """What to find for the region of the plane that follows the chosen box; empty past the last one."""
         found = pulls(source.live)
         known = [] if found is None else [box.words for box in regions(found, _fences(source))]
         here = None if source.box is None else source.box.words
-        at = known.index(here) + step if here in known else 0
+        at = known.index(here) + 1 if here in known else 0
         return known[at] if 0 <= at < len(known) else ""
 
     def titles(
