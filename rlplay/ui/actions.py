@@ -85,7 +85,7 @@ def _lens_step(step: int) -> Action:
             play.lens_choice = str(argument)
         else:
             play.lens_choice = _next_lens(play, step)
-        play.session.changed.add("look")
+        play.session.touch("look")
         if play.lens_choice in ("importance_ratio", "clip_state"):
             play.panels.narrator.remark(_clipping(play), play.spot())
 
@@ -193,7 +193,7 @@ def _named_view(name: str) -> Action:
 
 async def _signs(play: Playground, _argument: Any) -> None:
     play.signs = not play.signs
-    play.session.changed.add("update")  # lines move, also in the list of answers
+    play.session.touch("update")  # lines move, also in the list of answers
 
 
 async def _panel(play: Playground, argument: Any) -> None:

@@ -25,7 +25,7 @@ async def sort(play: Playground, argument: Any) -> None:
         )
         return
     play.sort = chosen
-    play.session.changed.add("update")
+    play.session.touch("update")
     play.app.call_after_refresh(play.panels.rollouts.action_jump, 0)
 
 
@@ -36,7 +36,7 @@ async def unfold(play: Playground, _argument: Any) -> None:
         play.app.notify("This answer is not folded: it is not long, and no other equals it.")
         return
     play.folding.toggle(answer)
-    play.session.changed.add("update")
+    play.session.touch("update")
     play.app.call_after_refresh(play.panels.tokens.reveal_cursor)
 
 

@@ -180,7 +180,7 @@ class RlplayApp(GatedApp):
 
     def _theme_chosen(self, theme: Theme) -> None:
         """Draw in the new colours, and remember the choice at once: a terminal that closes ends nothing in order."""
-        self.play.session.changed |= {"update", "history"}
+        self.play.session.touch("update", "history")
         if self.keeps_theme:
             with contextlib.suppress(OSError):  # a colour is not worth a complaint
                 user_preferences.keep_theme(theme.name)
@@ -190,7 +190,7 @@ class RlplayApp(GatedApp):
     @on(Reflowed)
     def _reflowed(self) -> None:
         """Tokens wrapped its lines again; the list of answers follows."""
-        self.play.session.changed.add("update")
+        self.play.session.touch("update")
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:

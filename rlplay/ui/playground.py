@@ -130,7 +130,7 @@ class Playground:
     def seek(self, typed: str) -> str:
         """Show only the matches of `typed`, or everything if it is empty; returns what is wrong, in one line."""
         problem = self.finder.ask(typed, self.session)
-        self.session.changed.add("update")
+        self.session.touch("update")
         return problem
 
     def pick(self, number: int) -> None:
@@ -179,7 +179,7 @@ class Playground:
             session.back_to_live()
         session.asked, session.going_back_to = asked, None
         self.unasked = False
-        session.changed.add("status")
+        session.touch("status")
         # Record the view only when a command follows: what the user saw then explains what they did.
         look = RecordView(self.lens_choice or "auto", *self.panels.tokens.cursor)
         if look != session.looked:

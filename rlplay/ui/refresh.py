@@ -22,6 +22,7 @@ from rlplay.ui.session.examination import examine
 from rlplay.ui.session.reading import next_belief, next_evaluation
 from rlplay.ui.session.session import Part, Session
 from rlplay.ui.widgets.curves import RunDetails
+from rlplay.ui.widgets.following import Following
 from rlplay.ui.words import clipping
 from rlplay.ui.words.empty_map import COMING, VACANT
 from rlplay.ui.words.narration import (
@@ -37,8 +38,8 @@ from rlplay.ui.words.narration import (
 from rlplay.ui.words.setting_changes import changes_line, changes_notice
 from rlplay.ui.words.step_word import worded
 
-PARTS = 3
-"""The answers with their tokens; the text about them; one curve panel."""
+PARTS = 4
+"""The answers with their tokens; the text about them; one curve panel; the dialogues."""
 _SEVERITY: dict[str, SeverityLevel] = {"warning": "warning", "error": "error"}
 
 
@@ -51,7 +52,7 @@ class Refresher(Feature):
         self._unshown: set[Part] = set()
         self._wanted: tuple[Started | None, list[str]] = None, []
         playground.join({}, self)
-        self._parts = itertools.cycle((self._answers, self._words, self._panels.curves.draw_next))
+        self._parts = itertools.cycle((self._answers, self._words, self._panels.curves.draw_next, self._dialogues))
 
     def next_part(self) -> None:
         """Paint the next part in turn."""
@@ -66,6 +67,12 @@ class Refresher(Feature):
         """Paint all parts."""
         self.paint()
         self._panels.curves.draw_all()
+        self._dialogues(at_once=True)
+
+    def _dialogues(self, at_once: bool = False) -> None:
+        for screen in self._playground.app.screen_stack:
+            if isinstance(screen, Following):
+                screen.look(at_once)
 
     def _answers(self) -> None:
         panels, session = self._panels, self._playground.session

@@ -95,7 +95,7 @@ class Tuning(Feature):
 
     def show(self) -> None:
         """Show what the drafted settings would do to the update on the screen."""
-        self._playground.session.changed.add("update")
+        self._playground.session.touch("update")
         self._playground.paint()
         if self.knobs is not None:
             self.knobs.tell(self._preview.words, self._preview.result is not None)

@@ -54,5 +54,5 @@ async def opened(pilot: Any, source: Any) -> tuple[ProbeScreen, list[Any]]:
 async def answer(pilot: Any, source: Any, *answers: AnyProbed) -> None:
     source.put(*answers)
     await settled(pilot)
-    await pilot.app.screen.follow()
+    pilot.app.screen.follow()
     await pilot.pause()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from textual.app import App
 
 from rlplay.link.messages import AnyCommand, AnyEvent, Recorded, Status
 from rlplay.trace.records import AnyRecord, Evaluated
@@ -156,12 +154,4 @@ async def settled(pilot: Any) -> None:
         await taken(pilot)
         await keys_done(pilot)
     pilot.app.refresher.everything()
-    await follow(pilot.app)
     await pilot.pause()
-
-
-async def follow(app: App[Any]) -> None:
-    """Let the open dialogue look at once what is new, as it does several times a second."""
-    looked = app.screen.follow() if hasattr(app.screen, "follow") else None
-    if inspect.isawaitable(looked):
-        await looked

@@ -46,7 +46,7 @@ async def test_every_prompt_is_counted_and_can_be_read_through_time(size: tuple[
         await pilot.press("space")
         assert "after update" not in words(app)[2], "it plays from the first"
         for _ in range(3):
-            app.screen._tick()
+            app.screen._play_on()
         assert "after update 15" in words(app)[2]
         await pilot.press("escape")
         await settled(pilot)

@@ -111,7 +111,7 @@ async def test_labels_are_no_rewards(algorithm, roles, words, below):
         assert "Advantage" not in inspected
         assert "Pull" in inspected
         app.play.lens_choice = "advantages"
-        app.play.session.changed.add("look")
+        app.play.session.touch("look")
         await settled(pilot)
         assert "colour: pull" in str(app.panels.tokens.border_title)
 

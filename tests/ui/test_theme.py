@@ -301,7 +301,7 @@ async def test_a_change_of_theme_reaches_the_scale_and_the_details_of_a_token():
 
 async def chosen_again(pilot):
     """Draw everything anew."""
-    pilot.app.play.session.changed |= {"update", "status", "history", "look"}
+    pilot.app.play.session.touch("update", "status", "history", "look")
     pilot.app.refresher.everything()
     await settled(pilot)
 

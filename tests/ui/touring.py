@@ -36,7 +36,7 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.compat import lines_of
 from tests.hostile import letters
 from tests.poisoned import Poison, lesson, made, records
-from tests.ui.stage import Fed, follow, keys_done, taken
+from tests.ui.stage import Fed, keys_done, taken
 
 
 def all_screens() -> set[str]:
@@ -139,7 +139,6 @@ class Tour:
         await taken(self.pilot)
         await keys_done(self.pilot)
         self.app.refresher.everything()
-        await follow(self.app)
         await self.pilot.pause()
 
     async def look(self) -> None:

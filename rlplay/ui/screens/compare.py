@@ -21,18 +21,17 @@ from rlplay.ui.format.keyed import keyed
 from rlplay.ui.layout.side_by_side import counterpart, first_difference
 from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
 from rlplay.ui.plot.several_runs import RUN_STYLES, Shown
-from rlplay.ui.screens.help import Explained
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.two_runs import RunPair, place
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
 from rlplay.ui.widgets.compared_views import ComparedViews
+from rlplay.ui.widgets.following import Following
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words import clipping
 from rlplay.verbs import VERBS
 from rlplay.verbs import VIEWS as NAMED_VIEWS
 
-_REFRESH_SECONDS = 0.1
 KEYS = "`[ ]` updates  `c` colour  `p` panels  `BTPE` views  `?` help  `esc` close"
 MANY_KEYS = f"`< >` other run  {KEYS}"
 LIVE_KEYS = "`space` catch up  `u` update  `[ ]` updates  `p` panels  `BTPE` views  `?` help  `esc`"
@@ -53,7 +52,7 @@ class DisplayOptions(Protocol):
         """Whether numbers are shown as well as colours."""
 
 
-class CompareScreen(Explained[None]):
+class CompareScreen(Following[None]):
     """Follows two or more sessions, A, B and so on, and shows two of them side by side."""
 
     HELP = """\
@@ -80,6 +79,7 @@ branch left the part that it shares with the other run.
 
 `u` plays one update of the run that is behind, or of both if they are level. `space` lets the run behind catch up.
 """
+    SECONDS = 0.1
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("u", "onward(1)", "update", id="update"),
         Binding("space", "onward", "run/pause", id="run"),
@@ -115,6 +115,7 @@ branch left the part that it shares with the other run.
         self.curves = ComparedPanels(self._shown)
         self.views = ComparedViews(RUN_STYLES[:2])
         self._drawn: object = None
+        self._reads = False  # whether there may be more to read for the views
         self._unfolded: tuple[set[int], set[int]] = set(), set()  # answers of either run, at this update:
         self._unfolded_at = 0, 0
         self._rewinds = [session.run.rewinds for session in self.runs.both]
@@ -142,8 +143,13 @@ branch left the part that it shares with the other run.
         self.add_class("-view-answers")
         for mine, its in (self.tokens, self.tokens[::-1]):
             self.watch(mine, "scroll_y", partial(_scroll_along, mine, its), init=False)
-        self.follow()
-        self.set_interval(_REFRESH_SECONDS, self.follow)
+        self.begin()
+
+    def version(self) -> object:
+        """The runs, the cursors and the look; another one every time as long as a view reads more of the runs."""
+        versions = [session.version for session in self.sessions]
+        looks = self._display.lens_choice, self._display.signs, self.size
+        return object() if self._reads else (versions, [tokens.cursor for tokens in self.tokens], looks)
 
     def follow(self) -> None:
         """Bring the screen up to date with both runs."""
@@ -155,7 +161,7 @@ branch left the part that it shares with the other run.
         self.curves.overlay(self.sessions[0].world)
         self.curves.mark_update(self.runs.picked)
         styles = [tokens.run_style for tokens in self.tokens]
-        self.views.follow(self.runs, styles, [tokens.cursor for tokens in self.tokens])
+        self._reads = self.views.follow(self.runs, styles, [tokens.cursor for tokens in self.tokens])
         self.views.mark_updates(self.runs.marked)
         lens, chosen, signs = self._display_options()
         updates = self.runs.updates()

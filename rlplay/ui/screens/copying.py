@@ -9,16 +9,15 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from rlplay.ui.format.keyed import keyed
-from rlplay.ui.widgets.over_another import Dialogue
+from rlplay.ui.widgets.following import Following
 from rlplay.ui.widgets.steady_static import SteadyStatic
 
-_REFRESH_SECONDS = 1 / 15
 _PATIENCE = 0.3
 """Seconds before the progress appears; most copies are finished by then."""
 _BAR = 20
 
 
-class CopyingScreen(Dialogue[bool]):
+class CopyingScreen(Following[bool]):
     """Its result is whether the copy was made. The copying thread calls `going`, the screen's thread all else."""
 
     DEFAULT_CSS = """
@@ -29,6 +28,7 @@ class CopyingScreen(Dialogue[bool]):
     }
     CopyingScreen.-long { background: $background 70%; SteadyStatic { display: block; } }
     """
+    SECONDS = 0.0
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel")]
 
     def __init__(self, number: int) -> None:
@@ -44,7 +44,7 @@ class CopyingScreen(Dialogue[bool]):
         yield panel
 
     def on_mount(self) -> None:
-        self.set_interval(_REFRESH_SECONDS, self.follow)
+        self.begin()
         self.set_timer(_PATIENCE, lambda: self.add_class("-long"))
 
     def going(self, share: float) -> bool:
@@ -60,6 +60,10 @@ class CopyingScreen(Dialogue[bool]):
     def action_cancel(self) -> None:
         """Cancel the copy; the screen closes once the partial copy is removed."""
         self._cancelled = True
+
+    def version(self) -> object:
+        """What the thread and the user have said."""
+        return self._share, self._cancelled, self._made
 
     def follow(self) -> None:
         """Show the copied share; close once the copy was made or cancelled."""

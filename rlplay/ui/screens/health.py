@@ -21,14 +21,12 @@ from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.plot.views import NO_UPDATE
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Session
-from rlplay.ui.widgets.over_another import Dialogue
+from rlplay.ui.widgets.following import Following
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words.diagnoses import progress
 
-_REFRESH_SECONDS = 0.5
 
-
-class HealthScreen(Dialogue[None]):
+class HealthScreen(Following[None]):
     """Follows the run while it is open."""
 
     DEFAULT_CSS = """
@@ -41,6 +39,7 @@ class HealthScreen(Dialogue[None]):
         }
     }
     """
+    SECONDS = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "knobs", "knobs", id="knobs"),
         Binding("escape,h,q", "dismiss", "close"),
@@ -59,8 +58,11 @@ class HealthScreen(Dialogue[None]):
 
     def on_mount(self) -> None:
         self.query_one(OptionList).display = False
-        self.follow()
-        self.set_interval(_REFRESH_SECONDS, self.follow)
+        self.begin()
+
+    def version(self) -> object:
+        """Whatever has happened in the run."""
+        return self._session.version
 
     def follow(self) -> None:
         """Examine the run up to the update on the screen."""

@@ -21,19 +21,19 @@ from rlplay.ui.format.numbers import plain
 from rlplay.ui.format.text import column_text
 from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
-from rlplay.ui.widgets.over_another import Dialogue
+from rlplay.ui.widgets.following import Following
 from rlplay.ui.widgets.steady_static import SteadyStatic
 
-_REFRESH_SECONDS = 0.5
 _FOLDED = 300
 """Cells of an answer that is not unfolded."""
 _NOTHING = "No held-out answers are on record up to this update."
 
 
-class HeldOutScreen(Dialogue[None]):
+class HeldOutScreen(Following[None]):
     """Follows the run while it is open."""
 
     DEFAULT_CSS = "HeldOutScreen > VerticalScroll { width: 130; height: auto; max-height: 95%; }"
+    SECONDS = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "sort", "sort", id="sort"),
         Binding("enter", "unfold", "unfold the answer, or fold it"),
@@ -52,8 +52,13 @@ class HeldOutScreen(Dialogue[None]):
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
-        self.follow()
-        self.set_interval(_REFRESH_SECONDS, self.follow)
+        self.begin()
+
+    def version(self) -> object:
+        """The update on the screen, and the evaluations."""
+        shown, run = self._session.shown, self._session.run
+        evaluated = run.history.series("eval_reward")[0]
+        return None if shown is None else shown.number, len(evaluated), evaluated[-1:], run.rewinds
 
     def follow(self) -> None:
         """Show the newest answers up to the update on the screen."""

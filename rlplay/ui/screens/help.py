@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ScreenResultType
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -99,14 +98,6 @@ class HelpScreen(Dialogue[None]):
         """Open the glossary."""
         self.post_message(Perform("glossary"))
         self.dismiss()
-
-
-class Explained(Dialogue[ScreenResultType]):
-    """A dialogue with a help of its own."""
-
-    def action_help(self) -> None:
-        """Explain the dialogue and list its keys."""
-        self.app.push_screen(HelpScreen(self))
 
 
 def _explained(widget: Widget | None) -> Widget | None:

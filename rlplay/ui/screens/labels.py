@@ -18,12 +18,11 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.format.numbers import plain, signed
-from rlplay.ui.screens.help import Explained
 from rlplay.ui.session.labelling import SIDES, Labelling
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.answer import Answer
+from rlplay.ui.widgets.following import Following
 
-FRAMES = 15
 KEYS = "`←` A better · `→` B better · `0` skip · `z` undo · `X` skip the rest · `?` help · `esc` later"
 FEW_KEYS = "`←` A · `→` B better · `0` skip · `z` undo · `X` skip all · `esc` later"
 KEYS_CHOSEN = "`enter` submit · `z` undo · `?` help · `esc` later"
@@ -37,7 +36,7 @@ SAME = 5e-4
 """Scores that differ by less look equal on the screen."""
 
 
-class LabelScreen(Explained[None]):
+class LabelScreen(Following[None]):
     """Shows the waiting pairs until none is left or the user leaves; the engine keeps waiting."""
 
     HELP = """\
@@ -74,6 +73,7 @@ The models' scores of a pair appear below only after your choice, so that they c
     }
     """
     AUTO_FOCUS = ""
+    SECONDS = 0.0
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,1", "choose('a')", "A is better"),
         Binding("right,2", "choose('b')", "B is better"),
@@ -109,8 +109,11 @@ The models' scores of a pair appear below only after your choice, so that they c
 
     def on_mount(self) -> None:
         self.query_one("#prompt", Answer).border_title = "Prompt"
-        self.set_interval(1 / FRAMES, self.follow)
-        self.call_after_refresh(self._draw)
+        self.call_after_refresh(self.begin)
+
+    def version(self) -> object:
+        """Whatever has happened in the run, and the width."""
+        return self.session.version, self.size.width
 
     def follow(self) -> None:
         """Take the engine's messages; close when no pair is left."""

@@ -23,8 +23,8 @@ from rlplay.ui.format.text import column_text
 from rlplay.ui.plot.learning_map import SHADES, UNKNOWN, level
 from rlplay.ui.session.reading import next_evaluation
 from rlplay.ui.session.session import Session
+from rlplay.ui.widgets.following import Following
 from rlplay.ui.widgets.lines import Lines
-from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 
 _TITLE = "Answers over time"
@@ -53,6 +53,7 @@ every evaluation. The frame counts the kinds.
 `↑` and `↓` choose a prompt; its first answer and the one at the chosen evaluation are below. `[` and `]` go through the
 evaluations, `space` plays them. `esc` closes.
 """
+    SECONDS = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "one up", show=False),
         Binding("down", "move(1)", "one down", show=False),
@@ -133,7 +134,7 @@ evaluations, `space` plays them. `esc` closes.
             self.post_message(self.Moved())
 
 
-class LearningScreen(Dialogue[None]):
+class LearningScreen(Following[None]):
     """The map, and below it the answers to the prompt under the cursor: the first, and the chosen one."""
 
     DEFAULT_CSS = """
@@ -153,7 +154,6 @@ class LearningScreen(Dialogue[None]):
         super().__init__()
         self._session = session
         self._update = update
-        self._version = 0, -1
         self._playing = False
 
     def compose(self) -> ComposeResult:
@@ -164,21 +164,22 @@ class LearningScreen(Dialogue[None]):
     def on_mount(self) -> None:
         self.query_one(Prompts).focus()
         self.query_one(Vertical).border_title = _TITLE
-        self.follow()
-        self.set_interval(_SECONDS, self._tick)
+        self.begin()
+        self.set_interval(_SECONDS, self._play_on)
+
+    def version(self) -> object:
+        """The evaluations that are read or missing."""
+        evaluations = self._session.run.evaluations
+        return evaluations.version, evaluations.stale
 
     def follow(self) -> None:
-        """Read the evaluations that are missing, and show all if there are others."""
-        evaluations = self._session.run.evaluations
+        """Read the evaluations that are missing, and show all."""
         while next_evaluation(self._session):
             pass
-        if evaluations.version != self._version:
-            self._version = evaluations.version
-            self.query_one(Prompts).show(evaluations.learned, self._update)
-            self._tell()
+        self.query_one(Prompts).show(self._session.run.evaluations.learned, self._update)
+        self._tell()
 
-    def _tick(self) -> None:
-        self.follow()
+    def _play_on(self) -> None:
         shown = self.query_one(Prompts)
         if self._playing and shown.at + 1 < len(shown.updates):
             shown.choose(shown.at + 1)

@@ -8,11 +8,10 @@ from textual.binding import Binding, BindingType
 
 from rlplay.ui.screens.confirm import ConfirmScreen
 from rlplay.ui.session.session import Session
+from rlplay.ui.widgets.following import Following
 
-_REFRESH_SECONDS = 0.25
 
-
-class LeaveScreen(ConfirmScreen):
+class LeaveScreen(Following[bool], ConfirmScreen):
     """The key that leaves, pressed again, says yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "dismiss(True)", "leave")]
@@ -23,7 +22,11 @@ class LeaveScreen(ConfirmScreen):
         self._session, self._called = session, name
 
     def on_mount(self) -> None:
-        self.set_interval(_REFRESH_SECONDS, self.follow)
+        self.begin()
+
+    def version(self) -> object:
+        """The question."""
+        return question(self._session, self._called)
 
     def follow(self) -> None:
         """Say what is kept by now; once the engine has ended, what was kept by then."""

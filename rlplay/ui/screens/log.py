@@ -22,10 +22,9 @@ from rlplay.ui.format.numbers import tenths
 from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.theme.colours import palette
-from rlplay.ui.widgets.over_another import Dialogue
+from rlplay.ui.widgets.following import Following
 
 LEVELS = ("debug", "info", "warning", "error")
-_REFRESH_SECONDS = 0.5
 _BAR, _LONG_BAR = 16, 60
 _LONG = 130
 """Columns of the dialogue from which on bars are long."""
@@ -37,7 +36,7 @@ _NARROWEST = 20
 """Cells of a line before the log knows its width."""
 
 
-class LogScreen(Dialogue[None]):
+class LogScreen(Following[None]):
     """Follows the session's log while it is open."""
 
     DEFAULT_CSS = """
@@ -48,6 +47,7 @@ class LogScreen(Dialogue[None]):
         &, &:focus { background: $background; background-tint: $foreground 0%; }
     }
     """
+    SECONDS = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "filter(-1)", "more levels"),
         Binding("right", "filter(1)", "fewer levels"),
@@ -72,8 +72,7 @@ class LogScreen(Dialogue[None]):
     def on_mount(self) -> None:
         self.query_one(RichLog).focus()
         self._rewrite()
-        self.follow()
-        self.set_interval(_REFRESH_SECONDS, self.follow)
+        self.begin()
 
     def on_resize(self) -> None:
         """Wrap the lines to the new width."""
@@ -94,6 +93,10 @@ class LogScreen(Dialogue[None]):
         """Copy the messages shown."""
         self.app.copy_to_clipboard("\n".join(f"{_clock(at)} {line.level} {line.text}" for at, line in self.lines))
         self.notify(f"{len(self.lines)} messages copied.")
+
+    def version(self) -> object:
+        """Whatever has happened in the run, and the size."""
+        return self._session.version, self.size
 
     def follow(self) -> None:
         """Add what the session has logged and finished since."""

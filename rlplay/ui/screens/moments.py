@@ -15,19 +15,18 @@ from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.typed_number import TypedNumber
-from rlplay.ui.screens.help import Explained
 from rlplay.ui.session.moments import changed_between, moments, sections
 from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
+from rlplay.ui.widgets.following import Following
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.two_moments import AskedList, BothAnswers
 
-_REFRESH_SECONDS = 0.5
 Compare = Callable[[int, int, int], None]
 """Opens the comparison of the tokens of two updates, at a group of the later one."""
 
 
-class MomentsScreen(Explained[None]):
+class MomentsScreen(Following[None]):
     """Follows the run while it is open: evaluations may come, and updates may be discarded."""
 
     HELP = """\
@@ -53,6 +52,7 @@ update: `3` compares update 3, `0` the start.
     MomentsScreen.-tall AskedList { max-height: 75%; }
     MomentsScreen.-reading AskedList { height: 4; }
     """
+    SECONDS = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "read", "more room for the answers, or less"),
         Binding("pageup", "leaf(-1)", "page up", show=False),
@@ -74,7 +74,6 @@ update: `3` compares update 3, `0` the start.
         self.before, self.after = before, after
         self._best_first = False
         self._typed = TypedNumber()
-        self._shown: object = None
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -84,19 +83,20 @@ update: `3` compares update 3, `0` the start.
 
     def on_mount(self) -> None:
         self.query_one(AskedList).focus()
-        self.follow()
-        self.set_interval(_REFRESH_SECONDS, self.follow)
+        self.begin()
+
+    def version(self) -> object:
+        """Both moments, the evaluations up to them, and the order."""
+        run = self._session.run
+        after = min(self.after, run.finished)
+        evaluated = [at for at in run.history.series("eval_reward")[0] if at <= after]
+        return min(self.before, after), after, evaluated, run.rewinds, self._best_first
 
     def follow(self) -> None:
-        """Read both moments again if they, or the evaluations up to them, have changed."""
+        """Read both moments again."""
         session = self._session
         self.after = min(self.after, session.run.finished)
         self.before = min(self.before, self.after)
-        evaluated = [at for at in session.run.history.series("eval_reward")[0] if at <= self.after]
-        now = self.before, self.after, evaluated, session.run.rewinds, self._best_first
-        if now == self._shown:
-            return
-        self._shown = now
         try:
             found = sections(session, self.before, self.after)
         except RunFileError as error:
@@ -138,7 +138,7 @@ update: `3` compares update 3, `0` the start.
     def action_sort(self) -> None:
         """The largest fall of the reward first, or the largest rise."""
         self._best_first = not self._best_first
-        self.follow()
+        self.look(at_once=True)
         self.query_one(AskedList).action_put(0)
 
     def action_move(self, step: int) -> None:
@@ -146,14 +146,14 @@ update: `3` compares update 3, `0` the start.
         beyond = [at for at in moments(self._session) if (at - self.after) * step > 0 and at > self.before]
         if beyond:
             self.after = min(beyond) if step > 0 else max(beyond)
-            self.follow()
+            self.look(at_once=True)
         else:
             self.notify("There is no earlier moment." if step < 0 else "There is no later moment.")
 
     def action_type(self, digit: int) -> None:
         """Take the update whose number is typed as the earlier moment."""
         self.before = self._typed.add(digit, self.before, self.after)
-        self.follow()
+        self.look(at_once=True)
 
     def action_compare(self) -> None:
         """Compare the tokens of the prompt under the cursor, if both updates trained on it."""

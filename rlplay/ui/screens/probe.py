@@ -18,13 +18,12 @@ from rlplay.trace.questions import AnyProbe, Estimate, Recall
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import WARN, keyed
 from rlplay.ui.format.text import literal
-from rlplay.ui.screens.help import Explained
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.entry import Entry
+from rlplay.ui.widgets.following import Following
 from rlplay.ui.widgets.probe import ProbeBars, ProbeCourse, ProbeTails, ProbeText, described
 from rlplay.ui.words.step_word import worded
 
-FRAMES = 15
 KEYS = (
     "`← →` place · `↑ ↓` candidate · `enter` force · `D` greedy · `N` samples · `V` value · `H` over training · "
     "`W` writer · `tab` prompt · `=` columns · `M` plain · `?` help · `esc` close"
@@ -39,7 +38,7 @@ ENDED = "The engine has ended: `esc`, then `r` to resume."
 ASKED = "Waiting for the engine …"
 
 
-class ProbeScreen(Explained[None]):
+class ProbeScreen(Following[None]):
     """Asks the engine about the prefix in `session.probing`, also while the run continues."""
 
     HELP = """\
@@ -96,6 +95,7 @@ The probe records nothing and does not change the run: neither its weights nor i
     }
     """
     AUTO_FOCUS = "ProbeText"
+    SECONDS = 0.0
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "move(-1)", "one token back"),
         Binding("right", "move(1)", "one token on"),
@@ -146,13 +146,12 @@ The probe records nothing and does not change the run: neither its weights nor i
         self._label()
         self.query_one(ProbeTails).border_title = "Continuations"
         self.query_one(ProbeCourse).border_title = "Over training"
-        self.set_interval(1 / FRAMES, self.follow)
         await self._ask(self.probing.peek() if not self.probing.vacant else None)
         if self._then:
             await self.run_action(self._then)
         if self.probing.vacant and self.live:
             self.action_type()
-        self._draw()
+        self.begin()
 
     def on_resize(self) -> None:
         """Show as many keys as fit."""
@@ -180,23 +179,27 @@ The probe records nothing and does not change the run: neither its weights nor i
 
     # Drawing
 
-    async def follow(self) -> None:
+    def version(self) -> object:
+        """The update, what is asked and answered, and why there is no answer."""
+        status = self.session.status
+        return None if status is None else status.update, self.probing.version, self._words()
+
+    def follow(self) -> None:
         """Ask again after each update, and draw the changes."""
         status = self.session.status
         if status is not None and status.update != self._update:
             again = self._update is not None and self.probing.asked is None and not self.probing.vacant
             self._update = status.update
-            await self._ask(self.probing.peek() if again else None, self.probing.recall_on(status.update))
+            peek = self.probing.peek() if again else None
+            self.call_later(self._ask, peek, self.probing.recall_on(status.update))
         if self._force and self.probing.pick(self._force):
             self._force = ""
-            await self.action_force()
-        if self.probing.changed or self._words() != self.query_one(ProbeBars).words:
-            self._stray = False
-            self._draw()
+            self.call_later(self.action_force)
+        self._stray = False
+        self._draw()
 
     def _draw(self) -> None:
         probing = self.probing
-        probing.changed = False
         text, bars, tails = self.query_one(ProbeText), self.query_one(ProbeBars), self.query_one(ProbeTails)
         course = self.query_one(ProbeCourse)
         word = self.session.step_word
@@ -369,7 +372,7 @@ The probe records nothing and does not change the run: neither its weights nor i
     async def _given(self, event: Input.Submitted) -> None:
         columns = read_columns(event.value)
         if isinstance(columns, str):
-            self.probing.refused, self.probing.changed = columns, True
+            self.probing.refuse(columns)
             return
         await self._ask(self.probing.give(columns))
         self.query_one(ProbeText).focus()

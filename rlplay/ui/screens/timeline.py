@@ -17,22 +17,21 @@ from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT
 from rlplay.ui.format.text import literal
 from rlplay.ui.messages import Perform, UpdatePicked
-from rlplay.ui.screens.help import Explained
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.timeline import USUAL, Timeline
 from rlplay.ui.shortcuts import LIST_KEYS
+from rlplay.ui.widgets.following import Following
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.updates import Updates
 from rlplay.ui.words.setting_changes import changes_line
 
-_REFRESH_SECONDS = 0.25
 _AROUND = 9
 """Lines of the dialogue besides the list: frame, state, columns and the details of an update."""
 _DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"
 _EVENTS = f"{EVENT_MARKS['changed']} changed  {EVENT_MARKS['back']} went back  {EVENT_MARKS['on']} resumed"
 
 
-class TimelineScreen(Explained[None]):
+class TimelineScreen(Following[None]):
     """Follows the run while it is open; the cursor stays on its update."""
 
     HELP = f"""\
@@ -79,7 +78,6 @@ this update, with settings that you change; the first run is not touched.
         self._session, self._views = session, views
         self._marked: int | None = None  # the first of two updates to compare
         self._asked: int | None = None  # the update to go back to on a second press
-        self._known: object = None
         self._on_disk: tuple[frozenset[int], frozenset[int]] = frozenset(), frozenset()
 
     def compose(self) -> ComposeResult:
@@ -97,9 +95,8 @@ this update, with settings that you change; the first run is not touched.
     def on_mount(self) -> None:
         updates = self.query_one(Updates)
         updates.focus()
-        self.follow()
+        self.begin()
         self.call_after_refresh(updates.put, self._session.older_update)
-        self.set_interval(_REFRESH_SECONDS, self.follow)
 
     def on_resize(self) -> None:
         """Fit the columns to the new width, and leave room for the lines around the list."""
@@ -111,21 +108,22 @@ this update, with settings that you change; the first run is not touched.
         """The update under the cursor; None on the line of the live run."""
         return self.query_one(Updates).cursor
 
+    def version(self) -> object:
+        """The finished updates, their events and scores, and what the main screen shows."""
+        session, history = self._session, self._session.run.history
+        scores = history.latest("eval_reward")
+        shown = session.older_update, _now(session), str(state(session))
+        return session.run.finished, len(history.marks), scores, shown
+
     def follow(self) -> None:
         """Take the news from the session."""
-        session = self._session
-        reached = session.run.finished
-        eval_reward = session.run.history.latest("eval_reward")
-        known = reached, len(session.run.history.marks), session.older_update, eval_reward, _now(session)
-        if known != self._known:
-            self._known = known
-            updates = self.query_one(Updates)
-            try:
-                self._on_disk = frozenset(session.source.recorded()), frozenset(session.source.snapshots())
-            except RunFileError as error:
-                self.notify(visible(str(error)), severity="error", markup=False)
-            timeline = Timeline(session.run.history, reached, *self._on_disk, self._views)
-            updates.show(timeline, session.older_update, _now(session))
+        session, updates = self._session, self.query_one(Updates)
+        try:
+            self._on_disk = frozenset(session.source.recorded()), frozenset(session.source.snapshots())
+        except RunFileError as error:
+            self.notify(visible(str(error)), severity="error", markup=False)
+        timeline = Timeline(session.run.history, session.run.finished, *self._on_disk, self._views)
+        updates.show(timeline, session.older_update, _now(session))
         self._label()
 
     def _label(self) -> None:

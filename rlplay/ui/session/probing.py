@@ -36,8 +36,8 @@ Key = tuple[tuple[int, ...], Writer]
 class Probing:
     """A prompt, an answer to it and a place in the answer. Questions are about the next token at that place.
 
-    Methods that need the engine return the question for it; `take` takes its answers. `changed` says that there is
-    something new to draw.
+    Methods that need the engine return the question for it; `take` takes its answers. `version` is another
+    one whenever there is something new to draw.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Probing:
         self.courses: dict[tuple[int, ...], Recalled] = {}
         self.asked: Continue | Estimate | Recall | None = None
         self.refused = ""
-        self.changed = True
+        self.version = 0
         self._draws = 0
         self._regenerating = False
 
@@ -125,11 +125,12 @@ class Probing:
     def other_writer(self) -> None:
         """Switch the writer between the policy and the reference."""
         self.writer = "reference" if self.writer == "policy" else "policy"
-        self.changed = True
+        self.version += 1
 
     def peek(self) -> Peek:
         """Ask for the next-token distributions at the place."""
-        self.refused, self.changed = "", True
+        self.refused = ""
+        self.version += 1
         return Peek(self.prefix)
 
     def move(self, step: int) -> Peek | None:
@@ -148,14 +149,15 @@ class Probing:
         """Choose another candidate."""
         if self.peeked is not None and self.fresh:
             self.rank = max(0, min(self.rank + step, len(self.peeked.top_ids) - 1))
-            self.changed = True
+            self.version += 1
 
     def pick(self, text: str) -> bool:
         """Choose the candidate with this text; False if the candidates are not known yet, or none has it."""
         known = self.peeked.top_ids if self.peeked is not None and self.fresh else []
         ranks = [rank for rank, token in enumerate(known) if self.pieces.get(token) == text]
         if ranks:
-            self.rank, self.changed = ranks[0], True
+            self.rank = ranks[0]
+            self.version += 1
         return bool(ranks)
 
     def force(self) -> list[Peek | Continue]:
@@ -204,18 +206,25 @@ class Probing:
     def recall_on(self, update: int) -> Recall | None:
         """After `update`: ask for what the chart lacks, and clear all charts if the run went back; None if complete."""
         if any(course.updates and course.updates[-1] > update for course in self.courses.values()):
-            self.courses, self.changed = {}, True
+            self.courses = {}
+            self.version += 1
         known = self.courses.get(self.begun)
         if known is None or self.asked is not None or not known.updates or known.updates[-1] == update:
             return None
         return Recall(self.prefix, known.token_ids, known.updates[-1] + 1)
 
     def _ask(self, question: Continue | Estimate | Recall) -> None:
-        self.asked, self.refused, self.changed = question, "", True
+        self.asked, self.refused = question, ""
+        self.version += 1
 
     def _next_draw(self) -> int:
         self._draws += 1
         return self._draws
+
+    def refuse(self, reason: str) -> None:
+        """Say why nothing is asked."""
+        self.refused = reason
+        self.version += 1
 
     def take(self, answer: AnyProbed) -> None:
         """Take an answer of the engine. Answers about another prefix are kept for a return to it, or ignored."""
@@ -241,7 +250,7 @@ class Probing:
                 self._recalled(answer)
             case _:
                 return
-        self.changed = True
+        self.version += 1
 
     def _recalled(self, answer: Recalled) -> None:
         if answer.done or answer.refused:

@@ -37,7 +37,7 @@ Part = Literal["update", "look", "history", "status", "log", "notice"]
 
 
 class Session:
-    """A run as the screen has it; `changed` are the parts that have changed since it last looked."""
+    """A run as the screen has it."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -46,14 +46,15 @@ class Session:
         self.status: Status | None = None
         self.failed: Failed | None = None
         self.health = Health(self.run)
-        self.digesting = Digesting(self.health, source, lambda: self.changed.add("status"))
+        self.digesting = Digesting(self.health, source, lambda: self.touch("status"))
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time of arrival, since the epoch
         self.notices: list[Notice] = []
         self.new_changes: list[Changed] = []  # changed settings that the screen has not reported yet
         self.reset: list[Changed] = []  # settings reverted by going back, until another update is sampled
         self.probing = Probing()
         self.judged: Judged | None = None  # the last answer about a pair
-        self.changed: set[Part] = {"update", "history", "status"}
+        self.version = 0  # another one after every change
+        self._changed: set[Part] = {"update", "history", "status"}  # since the main screen last looked
         self.looking: int | None = None
         self.looked = RecordView("auto", 0, 0)  # the view last recorded in the run
         self.asked: str = ""
@@ -180,10 +181,11 @@ class Session:
 
     def apply(self, event: Happening) -> None:
         """Take one event."""
+        self.version += 1
         match event:
             case Loading():
                 self.loading = event if event.fraction < 1 else None
-                self.changed.add("status")
+                self.touch("status")
             case Status():
                 if not event.running or self.status is None or not self.status.running:
                     self._set_off = event.update
@@ -192,27 +194,27 @@ class Session:
                     allow_running(event.settings)
                 if event.running:
                     self.stopped = ""
-                self.changed.add("status")
+                self.touch("status")
             case Failed():
                 self.failed, self.loading, self.asked, self.going_back_to = event, None, "", None
                 self._note(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))
-                self.changed |= {"status", "log"}
+                self.touch("status", "log")
             case Judged():
                 self.judged = event
             case Peeked() | Continued() | Estimated() | Recalled():
                 self.probing.take(event)
             case LogLine():
                 self._note(event)
-                self.changed.add("log")
+                self.touch("log")
             case Restored():
                 self.run.restore(event.history, event.timeline, event.back_to)
-                self.changed.add("history")
+                self.touch("history")
             case Moved():
                 event.update.step_word = self.step_word
                 self.run.newest = event.update
                 self._problems[event.update.number] = event.problem
                 self._arrived(event.update.number)
-                self.changed.add("update")
+                self.touch("update")
             case Recorded():
                 self._record(event.record)
 
@@ -222,14 +224,14 @@ class Session:
         self.run.add(record)
         update = self.run.updates.get(record.update)
         if not (isinstance(record, Sampled) and not record.done):
-            self.changed.add("history")
+            self.touch("history")
         if (update is not None and update is self.shown) or isinstance(record, (SettingsChange, Rewound)):
-            self.changed.add("update")
+            self.touch("update")
         match record:
             case Started():
                 self.failed, self.loading, self.stopped = None, None, ""
                 self.run.step_word = self.step_word
-                self.changed.add("status")
+                self.touch("status")
             case Notice():
                 self._notice(record)
             case Changed():
@@ -252,7 +254,7 @@ class Session:
         if notice.level == "error" and self.source.live:
             self.stopped = notice.text
         self._note(LogLine(_level(notice), "\n".join(filter(None, (notice.text, notice.detail)))))
-        self.changed |= {"notice", "log"}
+        self.touch("notice", "log")
 
     def _went_back(self, rewound: Rewound) -> None:
         self.stopped = ""
@@ -299,23 +301,28 @@ class Session:
         if update is None:
             return False
         self.looking, self._looked_at = number, update
-        self.changed |= {"update", "status"}
+        self.touch("update", "status")
         return True
 
     def back_to_live(self) -> None:
         """Return to the live update."""
         self.looking = self._looked_at = None
-        self.changed |= {"update", "status"}
+        self.touch("update", "status")
 
     def recover(self) -> None:
         """Prepare for a restart of the source."""
         self.failed, self.status, self.asked = None, None, ""
         self.loading = Loading("starting the engine again", 0.0)
-        self.changed.add("status")
+        self.touch("status")
+
+    def touch(self, *parts: Part) -> None:
+        """Say that these have changed."""
+        self.version += 1
+        self._changed.update(parts)
 
     def take_changes(self) -> set[Part]:
         """What has changed since the last call."""
-        changes, self.changed = self.changed, set()
+        changes, self._changed = self._changed, set()
         return changes
 
 

@@ -51,14 +51,15 @@ class ComparedViews(Widget):
     def compose(self) -> ComposeResult:
         yield from self.panels
 
-    def follow(self, pair: RunPair, styles: Sequence[RunStyle], cursors: Sequence[tuple[int, int]]) -> None:
-        """Read a record that the view lacks, and draw both runs at the compared update, each at its own cursor."""
+    def follow(self, pair: RunPair, styles: Sequence[RunStyle], cursors: Sequence[tuple[int, int]]) -> bool:
+        """Read a record that the view lacks, and draw both runs at the compared update, each at its own cursor.
+
+        Returns whether there was one, so that there may be another.
+        """
         if not self.shown:
-            return
+            return False
         view, read = DETAILED[self.shown], _READERS.get(self.shown)
-        if read is not None:
-            for session in pair.both:
-                read(session)
+        reads = read is not None and sum(read(session) for session in pair.both) > 0
         first, last = zip(*(session.run.history.extent() for session in pair.both), strict=True)
         sources = [
             Source(
@@ -80,6 +81,7 @@ class ComparedViews(Widget):
             short = named if len(named) <= _NAMED else f"{named[: _NAMED - 1]}…"
             panel.view = OneOfTwo(view, style, short, styles[1 - side].letter if self._equal[1] else "")
             panel.show(source)
+        return reads
 
     def mark_updates(self, updates: Sequence[int | None]) -> None:
         """Highlight the compared update of each run in views of whole runs."""
