@@ -108,6 +108,8 @@ class HeadlessRun:
         """Report a text of the script."""
         self.report.say(text)
 
+    remark = say
+
     async def ask(self, question: Ask) -> bool:
         """Report a question."""
         self.report.ask(question)
@@ -131,10 +133,6 @@ class HeadlessRun:
     def check(self, claim: Expect) -> Outcome:
         """Check a claim against the records so far."""
         return check(claim, self.run.history, self.run.ended)
-
-    def remark(self, text: str) -> None:
-        """Report a text during a run."""
-        self.report.say(text)
 
     @property
     def update(self) -> int:
