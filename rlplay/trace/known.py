@@ -50,7 +50,6 @@ class Known(Generic[T]):
     def take(self, number: int, record: AnyRecord | None) -> None:
         """A missing record was read; without it, or if it is of another update, there is a gap."""
         self._missing.pop(number, None)
-        self._changes += 1
         if record is not None and record.update == number:
             self.add(record)
 

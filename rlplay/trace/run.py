@@ -121,7 +121,6 @@ class Run:
     def _keep(self, update: Update | None) -> Update | None:
         """Keep an update as the newest, and no more than so many."""
         if update is not None:
-            self.updates.pop(update.number, None)
             self.updates[update.number] = update
             while len(self.updates) > self._most:
                 del self.updates[next(iter(self.updates))]

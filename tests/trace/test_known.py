@@ -29,6 +29,7 @@ def evaluated(update: int) -> Evaluated:
 
 def test_records_are_read_once_and_those_that_are_gone_are_dropped() -> None:
     numbers = Numbers()
+    assert not numbers.stale
     numbers.stale = True
     numbers.add(evaluated(5))
     numbers.expect([0, 5, 10])

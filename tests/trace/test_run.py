@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -156,6 +157,11 @@ def test_older_updates_are_loaded_and_named_after_what_the_policy_samples() -> N
     assert run.find(4) is None
     run.add(Rewound(update=1, abandoned=3, asked=True))
     assert run.newest is first
+
+
+def test_before_the_first_update_there_is_none_to_load() -> None:
+    run = added(synthetic_sampling(1)[:1], load=lambda number: pytest.fail(f"update {number}"))
+    assert run.ended is run.newest
 
 
 def test_an_update_that_is_sampled_again_begins_anew() -> None:
