@@ -1,16 +1,20 @@
 """The narration: the sentences about an update, with its numbers and its warnings."""
 
+import dataclasses
+
 import msgspec
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.health.run import Health
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored, Stepped, Survey
 from rlplay.trace.run import Run
 from rlplay.trace.update import Update
 from rlplay.ui.format.keyed import KEY, keyed
+from rlplay.ui.formula.parts import has_band
 from rlplay.ui.words.narration import Narration, _became, _clipping, narrate, narrate_run
 from tests.recorded import SETTINGS, synthetic_sampling, synthetic_update
 
@@ -199,7 +203,21 @@ def test_afterwards_it_compares_probabilities_and_names_the_kl():
     assert f"KL of this update {update.finished.metrics['kl_old']:.3g}." in happened
 
 
+def test_a_new_surrogate_is_said_to_clip_as_its_row_says(monkeypatch):
+    for band in (True, False):
+        monkeypatch.setitem(SURROGATES, "new", dataclasses.replace(SURROGATES["ppo"], name="new", band=band))
+        new = replace(CHOSEN, surrogate="new")
+        happened = narrated(Sampled, Scored, Credited, Stepped, settings=new).happened
+        assert ("this objective does not clip" in happened) != band
+        assert has_band(new) == band
+
+
 NAMELESS = replace(CHOSEN, algorithm="")
+
+
+def test_a_run_whose_baseline_is_not_on_record_has_no_groups_without_signal():
+    assert "signal" in narrated(Sampled, Scored).happened
+    assert "signal" not in narrated(Sampled, Scored, settings=NAMELESS).happened
 
 
 def test_a_run_without_a_reward_on_record_says_its_loss():
