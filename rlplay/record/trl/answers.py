@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rlplay.record.recorder import Recorder
-from rlplay.record.trl import private
+from rlplay.record.trl import compat
 from rlplay.record.trl.answer import Seen, arguments, cut, firsts, joined, numpy
 from rlplay.record.trl.texts import Texts
 from rlplay.trace.records import Array, CorrectionRule
@@ -94,7 +94,7 @@ class Generation:
         size = trainer.num_generations
         first = trainer.accelerator.process_index * count
         world = count * trainer.accelerator.num_processes
-        scored = {name: _numbers(list(values)[-world:]) for name, values in private.logged(trainer, "rewards").items()}
+        scored = {name: _numbers(list(values)[-world:]) for name, values in compat.logged(trainer, "rewards").items()}
         names = trainer.reward_func_names
         if len(set(names)) < len(names):  # TRL keeps those of the last one under the name
             scored = {}
@@ -103,7 +103,7 @@ class Generation:
         total = np.where(np.isnan(weighted).all(axis=0), np.nan, np.nansum(weighted, axis=0)).reshape(-1, size)
         known = [group[~np.isnan(group)] for group in total]
         self.groups = world // size  # over all processes
-        extra = {name: list(values)[-world:] for name, values in private.logged(trainer, "extra").items()}
+        extra = {name: list(values)[-world:] for name, values in compat.logged(trainer, "extra").items()}
         for place, answer in enumerate(self.answers, first):
             answer.group = place // size
             answer.rewards = {name: values[place] for name, values in scored.items()}

@@ -17,7 +17,7 @@ from transformers import Trainer, TrainerCallback
 from rlplay.algorithms.settings import check
 from rlplay.record.format import parts
 from rlplay.record.recorder import Recorder
-from rlplay.record.trl import private
+from rlplay.record.trl import compat
 from rlplay.record.trl.change import ANY, GIVEN, SAMPLING, change
 from rlplay.record.trl.guard import Guard, Part, said_by
 from rlplay.record.trl.known import Known, known
@@ -275,7 +275,7 @@ def _unknown(trainer: Any, kind: Known, settings: SomeSettings) -> list[str]:
     """What the recording will not have, in lines of one sentence each."""
     lines = [
         f"TRL {version('trl')} has no {kind.kind}.{name.name}; the recording lacks {name.missing}"
-        for name in private.gone(trainer, kind.kind)
+        for name in compat.gone(trainer, kind.kind)
     ]
     if not kind.kind:
         lines.append(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rlplay.record.trl import compat
+
 SAMPLING = ("learning_rate", "beta", "epsilon", "epsilon_high", "reward_weights")
 """What a trainer that samples reads anew in every update. Not the temperature: the model's head keeps the first one."""
 GIVEN = ("learning_rate", "beta")
@@ -33,7 +35,7 @@ def _learning_rate(trainer: Any, value: Any) -> str:
         group["lr"], group["initial_lr"] = value * share, value
     if peaks is not None:
         trainer.lr_scheduler.base_lrs = [value for _ in peaks]
-        trainer.lr_scheduler._last_lr = [group["lr"] for group in trainer.optimizer.param_groups]  # which TRL logs
+        compat.log_rates(trainer.lr_scheduler, [group["lr"] for group in trainer.optimizer.param_groups])
     return ""
 
 

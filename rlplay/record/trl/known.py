@@ -8,19 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from rlplay.record.trl import private
+from rlplay.record.trl import compat
 
-_LOSS = ("compute_loss", "_compute_loss", "training_step", "_prepare_inputs", "get_batch_samples")
-_SAMPLED = (
-    *_LOSS, "_get_per_token_logps_and_entropies", "get_high_entropy_mask", "get_off_policy_mask", "get_gamma_weights",
-    "_generate_and_score_completions",
-)  # fmt: skip
-_COMPARED = (*_LOSS, "compute_ref_log_probs", "_compute_kl_logps")
-_METHODS: dict[str, tuple[str, ...]] = {
-    "GRPOTrainer": _SAMPLED, "RLOOTrainer": _SAMPLED, "DPOTrainer": _COMPARED, "KTOTrainer": _COMPARED,
-    "SFTTrainer": _LOSS, "RewardTrainer": _LOSS,
-}  # fmt: skip
-"""The trainers whose losses rlplay has, each with the methods that make its loss and its advantages."""
 _RENAMED = re.compile(r"^_?Unsloth")
 """What unsloth puts before the names of its trainers, which are copies of TRL's."""
 
@@ -43,9 +32,9 @@ def known(trainer: Any) -> Known:
 def _kind(cls: type, trainer: Any) -> str:
     """The trainer of TRL that a class is or is a copy of; "" if it only has the name of one, or another name."""
     name = _RENAMED.sub("", cls.__name__)
-    if name not in _METHODS:
+    if name not in compat.METHODS:
         return ""
-    return name if _is_from(cls, "trl") or name != cls.__name__ or not private.gone(trainer, name) else ""
+    return name if _is_from(cls, "trl") or name != cls.__name__ or not compat.gone(trainer, name) else ""
 
 
 def _same_loss(trainer: Any, kind: str) -> bool:
@@ -54,7 +43,7 @@ def _same_loss(trainer: Any, kind: str) -> bool:
         return False
     if callable(getattr(trainer, "compute_loss_func", None)):
         return False
-    methods = [(_method(trainer, name), getattr(original, name, None)) for name in _METHODS[kind]]
+    methods = [(_method(trainer, name), getattr(original, name, None)) for name in compat.METHODS[kind]]
     return all(own is its and (its is None or _is_from(its, "trl", "transformers")) for own, its in methods)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rlplay.record.trl import private
+from rlplay.record.trl import compat
 
 _PROGRESS = ("epoch", "num_tokens", "total_flos")
 """What TRL logs about its progress."""
@@ -23,14 +23,14 @@ class Numbers:
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
         # TRL's lists, and up to where they were read.
-        self._read = {name: (values, len(values)) for name, values in private.metrics(trainer).items()}
+        self._read = {name: (values, len(values)) for name, values in compat.metrics(trainer).items()}
         self._values: dict[str, list[float]] = {}
         self._logged_at = self._began_at = trainer.state.global_step
 
     def logged(self, logs: Mapping[str, Any]) -> None:
         """A trainer logs means over the steps since it last did, and then begins new lists."""
         self._collect()
-        own = private.metrics(self._trainer)
+        own = compat.metrics(self._trainer)
         for name, value in finite(logs).items():
             # The mean loss may be that of several updates; the norm and the rate are the last step's.
             fits = name != "loss" or self._logged_at >= self._began_at
@@ -52,7 +52,7 @@ class Numbers:
         return {name: _whole(name)(found) for name, found in known.items() if found}
 
     def _collect(self) -> None:
-        for name, values in private.metrics(self._trainer).items():
+        for name, values in compat.metrics(self._trainer).items():
             if name not in _PROGRESS:
                 seen, count = self._read.get(name, (values, 0))
                 self._values.setdefault(name, []).extend(values[count if seen is values else 0 :])

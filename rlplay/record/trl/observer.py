@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rlplay.record.recorder import Recorder
-from rlplay.record.trl import private, seen
+from rlplay.record.trl import compat, seen
 from rlplay.record.trl.answer import Seen
 from rlplay.record.trl.guard import Call, Guard, Hooks, Part, argument
 from rlplay.record.trl.numbers import Numbers, finite
@@ -49,7 +49,7 @@ class Observer:
         self._guard(Part.ANSWERS, self._read)
         try:
             self._hooks.wrap(trainer, "training_step", Part.METRICS, after=self._trained)
-            for name in (private.EPOCH.name, private.FINALIZE.name):
+            for name in (compat.EPOCH.name, compat.FINALIZE.name):
                 if hasattr(trainer, name):
                     self._hooks.wrap(trainer, name, Part.RECORDING, failed=failed)
             self._hooks.wrap(trainer.callback_handler, "call_event", Part.END, before=before, failed=failed)
@@ -106,7 +106,7 @@ class Observer:
     def _watch(self) -> None:
         """Hook up what shows answers."""
         self._hooks.wrap(self._trainer, "compute_loss", Part.ANSWERS, before=self._losing)
-        for name in private.CALCULATE:
+        for name in compat.CALCULATE:
             method = getattr(self._trainer, name, None)
             if callable(method):
                 self._hooks.wrap(self._trainer, name, Part.ANSWERS, after=self._scoring(inspect.unwrap(method)))

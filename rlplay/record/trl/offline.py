@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from rlplay.record.trl import private
+from rlplay.record.trl import compat
 from rlplay.record.trl.given import Given, write
 from rlplay.record.trl.guard import Call, Part, argument
 from rlplay.record.trl.observer import Observer
@@ -70,7 +70,7 @@ class Offline(Observer):
 
     def _trained(self, call: Call, loss: torch.Tensor) -> None:
         super()._trained(call, loss)
-        kl = private.metrics(self._trainer).get("kl")
+        kl = compat.metrics(self._trainer).get("kl")
         if self._passes:
             self._passes[-1].loss = float(loss)
             self._passes[-1].baseline = float(kl[-1]) if kl else None
@@ -105,4 +105,4 @@ class Offline(Observer):
 def _compiled(trainer: Any, policy: Any) -> bool:
     """Whether a hook on the policy would run inside of compiled code, which may not allow it."""
     plugin = getattr(trainer.accelerator.state, "dynamo_plugin", None)
-    return getattr(policy, "_compiled_call_impl", None) is not None or bool(getattr(plugin, "fullgraph", False))
+    return compat.compiled(policy) or bool(getattr(plugin, "fullgraph", False))

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlplay.record.trl import private
+from rlplay.record.trl import compat
 from rlplay.record.trl.answers import Generation, Sampling
 from rlplay.record.trl.guard import Call, Part, argument
 from rlplay.record.trl.observer import Observer
@@ -36,12 +36,12 @@ class Online(Observer):
         self._row = f"{ROW}_{id(self)}"  # another recorder may watch the same trainer
         self._begin()
         wrap, trainer = self._hooks.wrap, self._trainer
-        if hasattr(trainer, private.GENERATE.name):
-            wrap(trainer, private.GENERATE.name, Part.ANSWERS, before=self._sampling, after=self._generated)
-        if not self._named and hasattr(trainer, private.CALCULATE[0]):
-            wrap(trainer, private.CALCULATE[0], Part.ANSWERS, after=self._rewarding)
-        if hasattr(trainer, private.SCORE.name):
-            wrap(trainer, private.SCORE.name, Part.NUMBERS, after=self._scored)
+        if hasattr(trainer, compat.GENERATE.name):
+            wrap(trainer, compat.GENERATE.name, Part.ANSWERS, before=self._sampling, after=self._generated)
+        if not self._named and hasattr(trainer, compat.CALCULATE[0]):
+            wrap(trainer, compat.CALCULATE[0], Part.ANSWERS, after=self._rewarding)
+        if hasattr(trainer, compat.SCORE.name):
+            wrap(trainer, compat.SCORE.name, Part.NUMBERS, after=self._scored)
         wrap(trainer, "compute_loss", Part.ANSWERS, before=self._losing, after=self._lost)
 
     def _begin(self) -> None:
@@ -52,7 +52,7 @@ class Online(Observer):
         self._made = 0  # micro-batches since the last sampling
 
     def detach(self) -> None:
-        for batch in private.buffered(self._trainer):
+        for batch in compat.buffered(self._trainer):
             batch.pop(self._row, None)
         super().detach()
 

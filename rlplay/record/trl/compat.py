@@ -1,7 +1,8 @@
-"""Every name of TRL and transformers that is not documented and that the recorder uses, in TRL 1.16.0.
+"""Every name of TRL, transformers and torch that is not documented and that the recorder uses: TRL 1.16 and newer,
+below 2; torch 2.6 and newer.
 
-If a release drops one, training and recording go on; one line says which name is gone and which numbers are missing.
-`tests/record/test_private.py` has one case for each, which fails by that name.
+If a release drops one, training and recording go on; one line says which name of TRL is gone and which numbers are
+missing. `tests/record/test_compat.py` has one case for each, which fails by that name.
 """
 
 from __future__ import annotations
@@ -64,6 +65,18 @@ CALCULATE = ("_calculate_rewards", "_calculate_rewards_from_functions")
 """Methods of trainers that rlplay does not know, such as SDPOTrainer, A2POTrainer and OnlineDPOTrainer: their arguments
 `prompts`, `completions` and `completion_ids_list`, and the rewards that they return. Wrapped where they exist."""
 
+_LOSS = ("compute_loss", "_compute_loss", "training_step", "_prepare_inputs", "get_batch_samples")
+_SAMPLED = (
+    *_LOSS, "_get_per_token_logps_and_entropies", "get_high_entropy_mask", "get_off_policy_mask", "get_gamma_weights",
+    "_generate_and_score_completions",
+)  # fmt: skip
+_COMPARED = (*_LOSS, "compute_ref_log_probs", "_compute_kl_logps")
+METHODS: dict[str, tuple[str, ...]] = {
+    "GRPOTrainer": _SAMPLED, "RLOOTrainer": _SAMPLED, "DPOTrainer": _COMPARED, "KTOTrainer": _COMPARED,
+    "SFTTrainer": _LOSS, "RewardTrainer": _LOSS,
+}  # fmt: skip
+"""The trainers whose losses rlplay has, each with the methods that make its loss and its advantages."""
+
 
 def gone(trainer: Any, kind: str) -> list[Name]:
     """The names that this trainer, a `kind` of TRL, should have and has not."""
@@ -85,3 +98,13 @@ def logged(trainer: Any, kind: str) -> Mapping[str, Sequence[Any]]:
 def buffered(trainer: Any) -> Sequence[dict[str, Any]]:
     """The micro-batches that the trainer keeps for later steps."""
     return getattr(trainer, BUFFER.name, None) or []
+
+
+def compiled(model: Any) -> bool:
+    """Whether torch has compiled the model's forward pass; if a release does not say, hooks run inside of it."""
+    return getattr(model, "_compiled_call_impl", None) is not None
+
+
+def log_rates(scheduler: Any, rates: list[float]) -> None:
+    """Let TRL log these learning rates, which torch's schedule would say only after its next step."""
+    scheduler._last_lr = rates

@@ -11,40 +11,43 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 pytest.importorskip("trl", reason='TRL is not installed: pip install -e ".[parity]"')
 
+import trl
+
 from rlplay.foreign.recording import Recording
-from rlplay.record.trl import private
+from rlplay.record.trl import compat
 from rlplay.record.trl.known import known
 from rlplay.trace.records import Credited, Finished, Notice, Sampled, Scored, Stepped
 from tests.record.trainers import TRAINERS
 from tests.record.watched import Run, hanging
 
 ARGUMENTS = {
-    private.GENERATE: ["inputs"],
-    private.SCORE: ["model", "input_ids", "attention_mask", "logits_to_keep", "batch_size", "compute_entropy"],
-    private.EPOCH: [],
-    private.FINALIZE: [],
+    compat.GENERATE: ["inputs"],
+    compat.SCORE: ["model", "input_ids", "attention_mask", "logits_to_keep", "batch_size", "compute_entropy"],
+    compat.EPOCH: [],
+    compat.FINALIZE: [],
 }
-CASES = [(name, kind) for name in private.NAMES for kind in name.trainers]
+CASES = [(name, kind) for name in compat.NAMES for kind in name.trainers]
 
 
 @pytest.fixture(scope="module")
 def trainers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return {kind: TRAINERS[kind](tmp_path_factory.mktemp(kind), []) for kind in private.ALL}
+    return {kind: TRAINERS[kind](tmp_path_factory.mktemp(kind), []) for kind in compat.ALL}
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES, ids=lambda case: getattr(case, "name", case))
-def test_the_name_is_there(name: private.Name, kind: str, trainers: dict[str, Any]) -> None:
+def test_the_name_is_there(name: compat.Name, kind: str, trainers: dict[str, Any]) -> None:
     where = f"TRL {version('trl')}, transformers {version('transformers')}: {kind}.{name.name}"
-    found = getattr(trainers[kind], name.name, private)
-    assert found is not private, f"{where} is gone; without it the recording lacks {name.missing}"
+    found = getattr(trainers[kind], name.name, compat)
+    assert found is not compat, f"{where} is gone; without it the recording lacks {name.missing}"
     if name in ARGUMENTS:
         given = inspect.signature(found).parameters
         lost = [each for each in ARGUMENTS[name] if each not in given]
         assert not lost, f"{where} no longer takes {', '.join(lost)}"
-    if name in (private.LOGS, private.METRICS):
+    if name in (compat.LOGS, compat.METRICS):
         part = {"_logs": "rewards", "_metrics": "train"}[name.name]
         assert part in found, f"{where} no longer has {part}"
 
@@ -52,11 +55,11 @@ def test_the_name_is_there(name: private.Name, kind: str, trainers: dict[str, An
 def test_metrics_that_are_no_numbers_are_left_to_the_log() -> None:
     """AsyncGRPOTrainer keeps rates as pairs of numerator and denominator until it logs them."""
     trainer = SimpleNamespace(_metrics={"train": {"kl": [0.5], "rate": [(1, 2)], "none": []}})
-    assert private.metrics(trainer) == {"kl": [0.5], "none": []}
-    assert private.metrics(SimpleNamespace()) == {}
+    assert compat.metrics(trainer) == {"kl": [0.5], "none": []}
+    assert compat.metrics(SimpleNamespace()) == {}
 
 
-@pytest.mark.parametrize("name", private.CALCULATE)
+@pytest.mark.parametrize("name", compat.CALCULATE)
 def test_a_method_that_scores_answers_is_there(name: str) -> None:
     from trl.experimental.online_dpo import OnlineDPOTrainer
     from trl.experimental.sdpo import SDPOTrainer
@@ -67,8 +70,27 @@ def test_a_method_that_scores_answers_is_there(name: str) -> None:
     assert {"prompts", "completions", "completion_ids_list"} <= inspect.signature(found).parameters.keys()
 
 
+@pytest.mark.parametrize("name", sorted(set().union(*compat.METHODS.values())))
+def test_a_method_that_makes_a_loss_is_there(name: str) -> None:
+    kinds = [kind for kind, names in compat.METHODS.items() if name in names]
+    found = any(hasattr(getattr(trl, kind), name) for kind in kinds)
+    assert found, f"TRL {version('trl')}: no trainer has {name}; what has replaced it may make another loss"
+
+
+def test_torch_has_the_names() -> None:
+    where = f"torch {version('torch')}"
+    model = torch.nn.Linear(1, 1)
+    assert not compat.compiled(model)
+    assert hasattr(model, "_compiled_call_impl"), f"{where}: Module._compiled_call_impl is gone"
+    model.compile(backend="eager")
+    assert compat.compiled(model)
+    schedule = torch.optim.lr_scheduler.LambdaLR(torch.optim.SGD(model.parameters(), lr=1.0), lambda _step: 1.0)
+    compat.log_rates(schedule, [0.5])
+    assert schedule.get_last_lr() == [0.5], f"{where}: LRScheduler._last_lr is gone; TRL logs the old learning rate"
+
+
 def test_trainers_lack_none_of_them(trainers: dict[str, Any]) -> None:
-    assert {kind: private.gone(trainer, kind) for kind, trainer in trainers.items()} == {kind: [] for kind in trainers}
+    assert {kind: compat.gone(trainer, kind) for kind, trainer in trainers.items()} == {kind: [] for kind in trainers}
     assert all(known(trainer).same_loss for trainer in trainers.values())
 
 
@@ -76,10 +98,10 @@ def test_trainers_lack_none_of_them(trainers: dict[str, Any]) -> None:
 def test_a_release_without_the_name_is_recorded_without_its_numbers(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    was = getattr(private, name)
+    was = getattr(compat, name)
     renamed = replace(was, name=f"{was.name}_renamed")
-    monkeypatch.setattr(private, name, renamed)
-    monkeypatch.setattr(private, "NAMES", tuple(renamed if each is was else each for each in private.NAMES))
+    monkeypatch.setattr(compat, name, renamed)
+    monkeypatch.setattr(compat, "NAMES", tuple(renamed if each is was else each for each in compat.NAMES))
     without = Run("GRPOTrainer", tmp_path / "without", callback=False)
     without.train()
     run = Run("GRPOTrainer", tmp_path / "with")
