@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import sys
+import weakref
 from importlib.metadata import version
 from typing import Any
 
@@ -15,11 +17,11 @@ from textual.command import CommandPalette
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
 from rlplay.ui import compat
 from tests.privates import defined, foreign, members, modules, overridden
-from tests.ui.stage import playground, settled
+from tests.ui.stage import home, playground, settled, until
 
 if sys.platform == "win32":
     Terminal: type = HeadlessDriver
@@ -77,8 +79,31 @@ def test_textual_says_whose_lines_are_drawn() -> None:
     assert hasattr(found, "visible_screen_stack"), f"{where} is gone; no view can be saved"
 
 
+def test_textual_has_the_table_that_keeps_closed_widgets() -> None:
+    """Once it is gone, so may be `OverAnother.on_unmount`."""
+    found = importlib.import_module("textual._styles_cache").StylesCache
+    where = f"Textual {version('textual')}: StylesCache.get_inner_outer.cache_clear"
+    assert hasattr(found.get_inner_outer, "cache_clear"), f"{where} is gone; see that closed dialogues are let go"
+
+
+async def test_a_closed_dialogue_leaves_no_lines_behind() -> None:
+    app, _ = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        await pilot.press("o")
+        await settled(pilot)
+        lines = weakref.ref(app.screen.query_one(OptionList)._styles_cache)
+        await home(pilot)
+
+        def gone() -> bool:
+            gc.collect()
+            return lines() is None
+
+        await until(pilot, gone)  # a timer knows the dialogue a little longer
+
+
 def test_every_name_that_is_used_is_tested() -> None:
-    names = {name for _, name, _ in USED} | {"_context"}
+    names = {name for _, name, _ in USED} | {"_context", "_styles_cache"}
     both = "rlplay.ui.compat", "rlplay.ui.terminal.compat"
     wanted = set().union(*map(foreign, both))
     for module in both:
