@@ -80,6 +80,7 @@ async def test_a_live_run_ends_after_a_question_in_one_line():
         await pilot.press("q")
         await settled(pilot)
         assert isinstance(app.screen, LeaveScreen)
+        assert app.screen.query_one("Vertical").region.height < 8, "the run stays in sight"
         words = shown(app.screen.query_one("Static"))
         assert words == (
             "Leave? The run is on disk: rlplay resume nowhere.rlplay goes on after update 1."

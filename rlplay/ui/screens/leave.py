@@ -11,7 +11,7 @@ from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.following import Following
 
 
-class LeaveScreen(Following[bool], ConfirmScreen):
+class LeaveScreen(ConfirmScreen, Following[bool]):
     """The key that leaves, pressed again, says yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "dismiss(True)", "leave")]
