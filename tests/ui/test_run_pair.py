@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from rlplay.link.messages import Advance, Pause, Recorded, Status
-from rlplay.trace.records import Changed, Finished
+from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.ui.screens.compare import _difference
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.two_runs import RunPair
@@ -42,6 +42,22 @@ def test_the_run_behind_catches_up_and_level_ones_go_together():
     assert advances(RunPair(a_session(2, live=False), a_session(4, live=False)), 1) == [], (
         "recordings are what they are"
     )
+
+
+def test_what_a_run_has_undone_is_compared_no_longer():
+    one, other = a_session(4), a_session(4)
+    for record in [*synthetic_update(3), *synthetic_update(4)]:
+        one.run.add(record)
+    pair = RunPair(one, other)
+    pair.picked = 4
+    pair.follow()
+    assert (pair.picked, pair.updates()[0]) == (4, one.run.updates[4])
+    one.run.add(Rewound(update=3, abandoned=4, asked=True))
+    pair.follow()
+    assert (pair.picked, pair.number) == (None, 3)
+    for record in synthetic_update(4, seed=1):
+        one.run.add(record)
+    assert pair.updates()[0] is one.run.updates[4], "not the one that was loaded before"
 
 
 def test_differences_are_those_of_the_update_compared():

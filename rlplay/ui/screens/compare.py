@@ -118,7 +118,6 @@ branch left the part that it shares with the other run.
         self._reads = False  # whether there may be more to read for the views
         self._unfolded: tuple[set[int], set[int]] = set(), set()  # answers of either run, at this update:
         self._unfolded_at = 0, 0
-        self._rewinds = [session.run.rewinds for session in self.runs.both]
 
     def compose(self) -> ComposeResult:
         yield SteadyStatic(id="runs")
@@ -153,10 +152,7 @@ branch left the part that it shares with the other run.
 
     def follow(self) -> None:
         """Bring the screen up to date with both runs."""
-        rewinds = [session.run.rewinds for session in self.runs.both]
-        if rewinds != self._rewinds:
-            self._rewinds = rewinds
-            self.runs.forget()
+        self.runs.follow()
         self._head()
         self.curves.overlay(self.sessions[0].world)
         self.curves.mark_update(self.runs.picked)
@@ -288,7 +284,7 @@ branch left the part that it shares with the other run.
         pair = RunPair(self.sessions[one], self.sessions[other], RUN_STYLES[one].letter + RUN_STYLES[other].letter)
         pair.picked, self.runs = self.runs.picked, pair
         self.tokens[side].run_style = RUN_STYLES[self.sides[side]]
-        self._drawn, self._rewinds = None, []
+        self._drawn = None
         self.follow()
 
     def action_newest(self) -> None:

@@ -37,6 +37,7 @@ class RunPair:
         self.both, self.letters = (one, other), letters
         self.picked: int | None = None  # chosen by the user; None: the newest that both have finished
         self._loaded: dict[tuple[int, int], Update | None] = {}
+        self._rewinds: list[int] = []  # of both, when they were last followed
 
     @property
     def number(self) -> int:
@@ -68,11 +69,14 @@ class RunPair:
             self._loaded[side, number] = session.run.find(number)
         return self._loaded[side, number]
 
-    def forget(self) -> None:
-        """One of the runs went back: drop loaded updates, which may be replaced."""
-        self._loaded.clear()
-        if self.picked is not None and self.picked > min(session.run.finished for session in self.both):
-            self.picked = None
+    def follow(self) -> None:
+        """Where one of the runs went back, drop the loaded updates, which may be replaced, and an undone choice."""
+        rewinds = [session.run.rewinds for session in self.both]
+        if rewinds != self._rewinds:
+            self._rewinds = rewinds
+            self._loaded.clear()
+            if self.picked is not None and self.picked > min(session.run.finished for session in self.both):
+                self.picked = None
 
     def move(self, step: int) -> bool:
         """Go to the previous or next update that both recorded; False if there is none. RunFileError if damaged."""
