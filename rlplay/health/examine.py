@@ -5,7 +5,6 @@ from __future__ import annotations
 from rlplay.health import policy, reward, setup
 from rlplay.health.finding import Check, Evidence, Finding, Problem
 from rlplay.health.trend import WINDOW
-from rlplay.trace.kinds import REWARDED
 
 _STALLED: set[Problem] = {"no signal", "flat"}
 _MOVED: set[Problem] = {"kl", "entropy", "repetition", "truncated", "critic", *_STALLED}
@@ -56,7 +55,7 @@ def findings(run: Evidence) -> list[Finding]:
 
 def applicable(run: Evidence) -> list[Check]:
     """The checks that make sense for what the run learns from."""
-    if run.settings.kind in REWARDED:
+    if run.settings.rewarded:
         return [check for check in CHECKS if not (run.now.walks and check.name in _OF_TEXT)]
     return [check for check in CHECKS if check.name in _OF_ANY_KIND]
 

@@ -42,7 +42,7 @@ def too_far(run: Evidence) -> Finding | None:
     """The update moves the policy too far."""
     moved = [(each.update, each.shift) for each in run.recent(WINDOW) if each.shift is not None]
     far = [(n, shift) for n, shift in moved if shift > FAR]
-    if len(far) < TIMES or run.settings.kind not in ("rewards", "learned rewards"):
+    if len(far) < TIMES or run.settings.loss_type != "policy_gradient":
         return None
     update, worst = max(far, key=lambda point: point[1])
     kl = dict(run.series("kl_old")).get(update)
@@ -68,7 +68,7 @@ def too_short(run: Evidence) -> Finding | None:
     """The update moves the policy hardly at all."""
     learned = {each.update for each in run.recent(WINDOW) if each.finished and not each.silent}
     moved = [x for n, x in run.series("kl_old") if n in learned and math.isfinite(x)]
-    if len(moved) < SLOW or max(moved) >= STILL or run.settings.kind not in ("rewards", "learned rewards"):
+    if len(moved) < SLOW or max(moved) >= STILL or run.settings.loss_type != "policy_gradient":
         return None
     return Finding(
         "step too small",
@@ -200,7 +200,7 @@ def explains(run: Evidence) -> str:
 def flat(run: Evidence) -> Finding | None:
     """The reward does not rise."""
     found = trend(run.series("reward"), WINDOW)
-    learns = run.settings.kind in ("rewards", "learned rewards")
+    learns = run.settings.loss_type == "policy_gradient"
     if not run.now.finished or found is None or found.rises or not learns or ceiling(run):
         return None
     if not found.falls and _higher_than_before(run):

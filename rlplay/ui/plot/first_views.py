@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rlplay.algorithms.settings import Settings
-from rlplay.trace.kinds import REWARDED
 from rlplay.ui.plot.belief_river import River
 from rlplay.ui.plot.learning_map import LearningMap
 from rlplay.ui.plot.pull_map import PullMap
@@ -54,7 +53,7 @@ def overview(settings: Settings, world: World | None = None, panels: Sequence[st
     Where an update learns from rewards, the scenario's `panels` come first: metrics, pairs of them, names of `NAMED`.
     """
     views = _of_algorithm(settings)
-    if panels and settings.kind in REWARDED:
+    if panels and settings.rewarded:
         chosen = tuple(_named(name, views) for name in panels)
         paired = {name for view in chosen if isinstance(view, TwoLines) for name in view.metrics}
         views = (*chosen, *(view for view in views if view not in chosen and not paired & {*view.metrics[:1]}))
@@ -69,7 +68,7 @@ def further(views: Sequence[View], settings: Settings) -> tuple[View, ...]:
     kind = settings.kind
     curves = [view for view in views[ROW:] if view not in MAPS]
     maps = [view for view in views[ROW:] if view in MAPS]
-    if kind in REWARDED:
+    if settings.rewarded:
         return (*maps, AnswerTree(), LearningMap(), PullMap(), *curves)
     shown = {name for view in views for name in view.metrics}
     names = (
@@ -93,6 +92,6 @@ def _of_algorithm(settings: Settings) -> tuple[View, ...]:
     kind = settings.kind
     if kind == "action values":
         return ACTION_VALUES
-    if kind in REWARDED:
+    if settings.rewarded:
         return TRUST_REGION if settings.surrogate_row.trust_region else OVERVIEW
     return IMITATION if kind == "imitation" else SCORES if kind == "reward model" else PAIRS

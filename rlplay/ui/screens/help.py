@@ -13,7 +13,6 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from rlplay.algorithms.settings import UNKNOWN, Settings
-from rlplay.trace.kinds import REWARDED
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.numbers import compact, real_minus
@@ -112,7 +111,7 @@ def _statistics(panel: Widget | None, settings: Settings, word: str) -> Iterator
             scale = f"{real_minus(compact(lens.low))} … {real_minus(compact(lens.high))} {lens.unit}".strip()
             reading = worded(f"{lens.reading} Scale: {scale}.", word)
             yield _block(worded(lens.title, word), lens.symbol, worded(lens.formula, word), reading)
-    rewarded = isinstance(panel, Rollouts) and settings.kind in REWARDED
+    rewarded = isinstance(panel, Rollouts) and settings.rewarded
     names = ("reward", "frac_reward_zero_std", "completions/clipped_ratio") if rewarded else ()
     for name in names or (panel.help_metrics if isinstance(panel, Panel) else ()):
         row = describe(name)

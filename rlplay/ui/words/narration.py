@@ -170,8 +170,8 @@ def _sample(update: Update, _history: History, settings: Settings) -> tuple[str,
             f"Sampling: {done}, {int(sampled.truncated.sum())} of {len(lengths)} answers still open.",
             f"`.` samples the next {'move or square' if word == 'move' else word}, `n` finishes all answers.",
         )
-    if pairs.learns_from_answers(settings):
-        return pairs.given(update), pairs.given_next(settings)
+    if not settings.rewarded:
+        return pairs.given(update), pairs.IMITATED_NEXT if settings.kind == "imitation" else pairs.COMPARED_NEXT
     texts = {(int(g), tuple(row)) for g, row in zip(sampled.group, _rows(sampled, sampled.token_ids), strict=True)}
     happened = (
         f"{_count(len(lengths), 'answer')} to {_count(len(sampled.prompts), 'prompt')}: {len(texts)} different, "
@@ -191,7 +191,7 @@ def _openings(sampled: Sampled) -> str:
 
 
 def _score(update: Update, _history: History, settings: Settings) -> tuple[str, str]:
-    if pairs.learns_from_answers(settings):
+    if not settings.rewarded:
         return pairs.labelled(update), pairs.LABELLED_NEXT
     sampled, scored = update.sampled, update.scored
     assert sampled is not None
@@ -223,9 +223,9 @@ def _score(update: Update, _history: History, settings: Settings) -> tuple[str, 
 
 def _credit(update: Update, _history: History, settings: Settings) -> tuple[str, str]:
     following = "`s` takes one optimizer step, `u` all of them."
-    if not pairs.needs_advantages(settings):
+    if settings.kind == "reward model":
         return pairs.COMPARED, following
-    if values.learns_values(settings):
+    if settings.kind == "action values":
         return values.errors(update), values.STEP_NEXT
     sampled, credited = update.sampled, update.credited
     assert sampled is not None
@@ -263,7 +263,7 @@ def _update(update: Update, _history: History, settings: Settings) -> tuple[str,
     count = step.epochs * step.minibatches
     following = "`s` takes the next step, `u` the rest." if step.step + 1 < count else "`u` shows what it changed."
     held = float(np.abs(ratio - 1).max(initial=0.0)) < STILL
-    rewarded = settings.kind in ("rewards", "learned rewards")
+    rewarded = settings.loss_type == "policy_gradient"
     if not rewarded or not settings.axes_known or not np.isfinite(ratio).any():
         return _unjudged(step) if rewarded else _without_ratios(update, settings), following
     if count == 1 and held:
@@ -295,7 +295,7 @@ def _without_ratios(update: Update, settings: Settings) -> str:
     """The last step of an update whose loss has no ratios."""
     step, sampled = update.steps[-1], update.sampled
     assert sampled is not None
-    if values.learns_values(settings):
+    if settings.kind == "action values":
         return values.step(step.metrics, int(sampled.mask.sum()))
     said = pairs.loss_and_accuracy(step.metrics)
     return f"Optimizer step {step.step + 1} of {step.epochs * step.minibatches}: {said}"
@@ -319,12 +319,12 @@ def _clipping(step: Stepped, settings: Settings, step_word: str) -> str:
 def _after(update: Update, history: History, settings: Settings) -> tuple[str, str]:
     finished = update.finished
     assert finished is not None
-    answers = pairs.learns_from_answers(settings)
+    answers = not settings.rewarded
     parts = [
         f"Update {update.number}: {pairs.loss_and_accuracy(finished.metrics) if answers else _reward(update, history)}"
     ]
     following = "`u` plays the next update, `space` runs freely, `z` goes back."
-    if values.learns_values(settings):
+    if settings.kind == "action values":
         return " ".join(filter(None, [*parts, values.worth(finished.metrics, settings)])), following
     which_way = ("pulled up", "pushed down") if answers else ("with A > 0", "with A < 0")
     means = zip(which_way, update.once(_mean_changes), strict=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from rlplay.algorithms.settings import Settings
-from rlplay.trace.kinds import REWARDED, Kind
+from rlplay.trace.kinds import Kind
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.records import Scored
 from rlplay.trace.update import Update
@@ -17,16 +16,6 @@ COMPARED = "The loss compares the scores of a pair's two answers; it needs no ad
 LABELLED_NEXT = "`n` gives credit: how large will the gradient of each answer be?"
 LEFT_OUT = "left out"
 UNLEARNED = "no pair has a better answer, so no step was taken"
-
-
-def learns_from_answers(settings: Settings) -> bool:
-    """Whether the update uses no rewards: a preference loss, a reward model or fine-tuning."""
-    return settings.kind not in REWARDED
-
-
-def needs_advantages(settings: Settings) -> bool:
-    """Whether the update has advantages; a reward model compares the scores of a pair instead."""
-    return settings.loss_type != "reward"
 
 
 def label(scored: Scored, completion: int, kind: Kind) -> str:
@@ -40,11 +29,6 @@ def given(update: Update) -> str:
     assert update.sampled is not None
     answers = f"{update.completions} answers to {len(update.sampled.prompts)} prompts"
     return f"{answers}. Their probabilities are those under the policy."
-
-
-def given_next(settings: Settings) -> str:
-    """The hint after the answers are given."""
-    return IMITATED_NEXT if settings.loss_type == "sft" else COMPARED_NEXT
 
 
 def labelled(update: Update) -> str:

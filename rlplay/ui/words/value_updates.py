@@ -11,11 +11,6 @@ from rlplay.trace.update import Update
 STEP_NEXT = "`n` shows the steps that Q took."
 
 
-def learns_values(settings: Settings) -> bool:
-    """Whether the update learns what moves are worth."""
-    return settings.kind == "action values"
-
-
 def errors(update: Update) -> str:
     """How far the moves' values were from their targets."""
     assert update.sampled is not None
