@@ -1,40 +1,60 @@
 """The glossary: every word that the screen, the help and the lessons use, explained once.
 
-`TERMS` holds the entries by name. The registries explain statistics, metrics, settings and algorithms; entries only
-point to them. An algorithm without a written entry gets one from the catalogue.
+The YAML files hold the entries, one file for each family; import this where a term is needed, because reading them
+takes 10 ms. The registries explain statistics, metrics, settings and
+algorithms; entries only point to them. An algorithm without a written entry gets one from the catalogue.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
 from rlplay.algorithms.catalogue import PRESETS, Preset
-from rlplay.glossary.bounds import BOUNDS
-from rlplay.glossary.family import FAMILY
-from rlplay.glossary.frame import FRAME
-from rlplay.glossary.learning import LEARNING
-from rlplay.glossary.moments import MOMENTS
-from rlplay.glossary.reward_sources import REWARD_SOURCES
-from rlplay.glossary.term import Term
 from rlplay.search import plain, search
 from rlplay.spelling import did_you_mean
 from rlplay.trace.text import quote
 
-__all__ = ["MOMENTS", "TERMS", "Term", "matching", "term_called"]
+_FAMILIES = ("frame", "family", "learning", "bounds", "reward_sources")
+_SHOWN = {"trpo": ("trust-region", "The algorithm is TRPO")}
+"""Moments of algorithms without a written entry."""
 
 
-def _other_names(preset: Preset) -> tuple[str, ...]:
-    return () if plain(preset.name) == plain(preset.title) else (preset.name,)
+class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One word of reinforcement learning on language models, in plain English.
+
+    `see` is where the screen shows it live: a verb with its argument; the entry then also shows the formula and reading
+    from there. `algorithm` is the preset with this name. `moment` is where a lesson shows what it means: the lesson,
+    and the first words of the text that is on the screen then.
+    """
+
+    name: str
+    text: str
+    formula: str = ""
+    aliases: tuple[str, ...] = ()
+    see: tuple[str, Any] | None = None
+    algorithm: str = ""
+    moment: tuple[str, str] | None = None
 
 
-_WRITTEN = (*FRAME, *FAMILY, *LEARNING, *BOUNDS, *REWARD_SOURCES)
+def _family(name: str) -> list[Term]:
+    return msgspec.yaml.decode((Path(__file__).parent / f"{name}.yaml").read_bytes(), type=list[Term])
+
+
+def _of_algorithm(preset: Preset) -> Term:
+    aliases = () if plain(preset.name) == plain(preset.title) else (preset.name,)
+    see, moment = ("knobs", "algorithm"), _SHOWN.get(preset.name)
+    return Term(preset.title, preset.changes, "", aliases, see, preset.name, moment)
+
+
+_WRITTEN = [term for name in _FAMILIES for term in _family(name)]
 _NAMED_AFTER = {term.algorithm for term in _WRITTEN}
-_ALGORITHMS = (
-    Term(preset.title, preset.changes, "", _other_names(preset), ("knobs", "algorithm"), algorithm=name)
-    for name, preset in PRESETS.items()
-    if name not in _NAMED_AFTER
-)
+_ALGORITHMS = [_of_algorithm(preset) for name, preset in PRESETS.items() if name not in _NAMED_AFTER]
 
 TERMS: dict[str, Term] = {
-    term.name: term for term in sorted((*_WRITTEN, *_ALGORITHMS), key=lambda term: plain(term.name))
+    term.name: term for term in sorted([*_WRITTEN, *_ALGORITHMS], key=lambda term: plain(term.name))
 }
 """Every entry by name, in alphabetical order."""
 

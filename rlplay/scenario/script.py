@@ -39,7 +39,6 @@ import msgspec
 
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import check
-from rlplay.glossary import term_called
 from rlplay.scenario.claim import Bounds, Expect, parse_expect
 from rlplay.spelling import did_you_mean
 from rlplay.trace.find import parse as parse_find
@@ -269,6 +268,8 @@ def _look(verb: str, argument: Any) -> ScreenVerb:
         case "find":
             parse_find(str(argument))
         case "glossary":
+            from rlplay.glossary import term_called  # reads files
+
             term_called(_text(verb, argument))
         case "focus":
             _check_focus(argument)

@@ -1,10 +1,11 @@
 """The glossary's screen: type, move, go to where the word can be seen."""
 
+import msgspec
 import pytest
 from textual.widgets import Input, OptionList, Static
 
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.glossary import MOMENTS, TERMS
+from rlplay.glossary import TERMS
 from rlplay.scenario.lesson import step_saying, whole_script
 from rlplay.scenario.loader import load
 from rlplay.scenario.share import shared_in
@@ -110,7 +111,7 @@ def test_every_word_says_all_there_is_and_names_the_way_there():
         assert ("enter  " in words) == (term.see is not None)
         if term.see is not None and term.see[0] == "lens":
             assert LENSES[term.see[1]].reading in words
-        assert ("ctrl+l  lesson: " in words) == (term.name in MOMENTS)
+        assert ("ctrl+l  lesson: " in words) == (term.moment is not None)
 
 
 @pytest.mark.parametrize(("term", "key"), [("Reward hacking", "ctrl+l"), ("Agent", "enter")])
@@ -122,7 +123,7 @@ async def test_a_key_opens_the_lesson_at_the_moment_that_shows_it(term, key):
         await settled(pilot)
         assert "play the lesson" in app.screen.query_one("Vertical")._border_subtitle.plain
         await pilot.press(key)
-    lesson, words = MOMENTS[term]
+    lesson, words = TERMS[term].moment
     assert app.play.next_scenario == lesson
     assert words in " ".join(str(whole_script(load(lesson))[app.play.next_step - 1]["say"]).split())
     assert source.closed
@@ -139,12 +140,12 @@ async def test_where_no_lesson_can_be_opened_its_share_code_is_copied():
         await settled(pilot)
         assert app.clipboard.startswith("rlplay rlp1-")
         shared = shared_in(app.clipboard.split()[1])
-    lesson, words = MOMENTS["Reward hacking"]
+    lesson, words = TERMS["Reward hacking"].moment
     assert (shared.scenario, shared.step) == (lesson, step_saying(load(lesson), words))
 
 
 async def test_a_word_that_no_lesson_shows_has_no_such_key(monkeypatch):
-    monkeypatch.delitem(MOMENTS, "LLM judge")
+    monkeypatch.setitem(TERMS, "LLM judge", msgspec.structs.replace(TERMS["LLM judge"], moment=None))
     app, _ = playground()
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)

@@ -17,7 +17,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.equations import equation, terms
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.glossary import MOMENTS, TERMS, Term, matching, term_called
+from rlplay.glossary import TERMS, Term, matching, term_called
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.format.keyed import keyed
@@ -36,7 +36,7 @@ _PANELS = {
 class GlossaryScreen(Dialogue[tuple[str, str] | None]):
     """Terms on the left; on the right the explanation of the one under the cursor.
 
-    Its result is the moment of a lesson to open, as in `glossary/moments.py`, or None.
+    Its result is the moment of a lesson to open, or None.
     """
 
     DEFAULT_CSS = """
@@ -139,8 +139,8 @@ class GlossaryScreen(Dialogue[tuple[str, str] | None]):
 
     def action_lesson(self) -> None:
         """Go to the moment of the lesson that shows the term."""
-        if self.term is not None and self.term.name in MOMENTS:
-            self.dismiss(MOMENTS[self.term.name])
+        if self.term is not None and self.term.moment is not None:
+            self.dismiss(self.term.moment)
 
     def _list(self, found: list[Term], at: Term | None) -> None:
         words = self.query_one(OptionList)
@@ -163,8 +163,8 @@ def entry(term: Term) -> Content:
         lines += [Content(""), *_algorithm(term.algorithm)]
     if term.see is not None:
         lines += [Content(""), *_place(*term.see)]
-    if term.name in MOMENTS:
-        lesson, words = MOMENTS[term.name]
+    if term.moment is not None:
+        lesson, words = term.moment
         there = Content(f" {lesson} ").stylize(Style.from_meta({"@click": "screen.lesson"}))
         head = Content.assemble(("ctrl+l", "bold $accent"), ("  lesson: ", "$text-muted"), there)
         lines += [Content(""), head, Content.styled(f"“… {words} …”", "$text-muted")]
@@ -210,4 +210,4 @@ def _row(verb: str, argument: Any) -> tuple[str, str, str, str]:
 def _keys(term: Term, moves: bool) -> str:
     lesson = "play the lesson" if moves else "copy the lesson's command"
     live = "`enter` see it live · " if term.see is not None else ""
-    return live + (f"`ctrl+l` {lesson} · " if term.name in MOMENTS else "")
+    return live + (f"`ctrl+l` {lesson} · " if term.moment is not None else "")

@@ -86,7 +86,8 @@ class HelpScreen(Dialogue[None]):
             page.border_title = "Help"
             page.border_subtitle = keyed("`↑ ↓` scroll · `?` glossary · `esc` close")
             word = self._step_word
-            about = worded((self._panel.HELP if self._panel is not None else "") or GENERAL, word)
+            own = (self._panel.HELP if self._panel is not None else "") or GENERAL
+            about = worded("\n".join([own, *_terms(self._panel)]), word)
             keys = _keys(self._panel, self._own_keys, word)
             yield Static(Content("\n\n").join([markdown(about), *_statistics(self._panel, self._settings, word), keys]))
 
@@ -102,6 +103,15 @@ class HelpScreen(Dialogue[None]):
 def _explained(widget: Widget | None) -> Widget | None:
     around = widget.ancestors_with_self if widget is not None else ()
     return next((node for node in around if isinstance(node, Widget) and node.HELP), None)
+
+
+def _terms(panel: Widget | None) -> Iterator[str]:
+    """The entries of the glossary that end the panel's help, as Markdown, each with its formulas."""
+    from rlplay.glossary import term_called  # reads files
+
+    for term in map(term_called, getattr(panel, "help_terms", ())):
+        formulas = [f"* {line}" for line in term.formula.split("\n") if line]
+        yield "\n".join([f"**{term.name}**: {term.text}", *([""] if formulas else []), *formulas, ""])
 
 
 def _statistics(panel: Widget | None, settings: Settings, word: str) -> Iterator[Content]:

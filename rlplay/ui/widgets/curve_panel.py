@@ -37,7 +37,6 @@ from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.box_drag import BoxDrag
 from rlplay.ui.widgets.lines import COLOURS, CORNERS
 from rlplay.ui.widgets.panel import Panel
-from rlplay.ui.words.glossary_entries import explained
 from rlplay.ui.words.step_word import worded
 
 
@@ -112,9 +111,9 @@ reward is at least half-way between these ends. **Always** and **never**: right 
 **Learned**: wrong at first and right at last. **Forgotten**: the reverse. **Wavered**: at last as at first, but not in
 between. A band is as high as its share of the prompts, but at least a line. The title counts the right prompts at the
 first and at the last evaluation. `enter`, or a second click, opens the answers themselves.
-
-{explained("KL divergence", "KL to reference", "KL to old policy", "KL estimators")}
 """
+    help_terms = ("KL divergence", "KL to reference", "KL to old policy", "KL estimators")
+    """Of the glossary; the help ends with them."""
     DEFAULT_CSS = """
     CurvePanel {
         width: 1fr; height: 1fr; padding: 0 1; border: round $border;
