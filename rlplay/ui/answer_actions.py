@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from rlplay.trace.text import quote, visible
 from rlplay.ui.layout.answer_order import Sort, sortable
-from rlplay.ui.playground import Playground
+from rlplay.ui.playground import Action, Playground
 
 
-async def sort(play: Playground, argument: Any) -> None:
+async def _sort(play: Playground, argument: Any) -> None:
     """Sort by the column that the argument names, and go to the first answer; or ask which column."""
     names = sortable(play.session.shown)
     if argument is None:
@@ -29,7 +28,7 @@ async def sort(play: Playground, argument: Any) -> None:
     play.app.call_after_refresh(play.panels.rollouts.action_jump, 0)
 
 
-async def unfold(play: Playground, _argument: Any) -> None:
+async def _unfold(play: Playground, _argument: Any) -> None:
     """Unfold the answer under the cursor, or fold it again."""
     shown, answer = play.session.shown, play.panels.tokens.cursor[0]
     if shown is None or shown.sampled is None or not play.folding.folds(shown, answer):
@@ -40,7 +39,7 @@ async def unfold(play: Playground, _argument: Any) -> None:
     play.app.call_after_refresh(play.panels.tokens.reveal_cursor)
 
 
-async def find(play: Playground, argument: Any) -> None:
+async def _find(play: Playground, argument: Any) -> None:
     """Show only what matches the argument, or ask what to find."""
     if argument is None:
         from rlplay.ui.screens.find import FindScreen
@@ -50,7 +49,7 @@ async def find(play: Playground, argument: Any) -> None:
         play.app.notify(problem, severity="warning", markup=False)
 
 
-def match(step: int) -> Callable[[Playground, Any], Awaitable[None]]:
+def _match(step: int) -> Action:
     """The action that goes to the next match, or with step −1 to the previous one."""
 
     async def action(play: Playground, _argument: Any) -> None:
@@ -61,3 +60,12 @@ def match(step: int) -> Callable[[Playground, Any], Awaitable[None]]:
             play.app.notify("No match here." if play.finder.query else "Press / and type what to find.")
 
     return action
+
+
+ACTIONS: dict[str, Action] = {
+    "sort": _sort,
+    "unfold": _unfold,
+    "find": _find,
+    "match": _match(1),
+    "match_back": _match(-1),
+}

@@ -16,8 +16,15 @@ from textual.theme import Theme
 
 from rlplay import user_preferences
 from rlplay.scenario.share import START, Moment
-from rlplay.ui import dialogues
-from rlplay.ui.actions import ACTIONS
+from rlplay.ui import (
+    answer_actions,
+    colour_actions,
+    engine_actions,
+    help_actions,
+    panel_actions,
+    probe_actions,
+    run_actions,
+)
 from rlplay.ui.compat import notifications_of
 from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.labels import Labels
@@ -48,6 +55,16 @@ from rlplay.verbs import VERBS
 if TYPE_CHECKING:
     from textual.command import Provider
 
+ACTING = (
+    engine_actions,
+    colour_actions,
+    answer_actions,
+    panel_actions,
+    run_actions,
+    probe_actions,
+    help_actions,
+)
+"""Whose actions need nothing but the playground."""
 FRAMES = 15
 LOOKS = 4
 """How many times a second it looks whether there is time for something else."""
@@ -100,7 +117,8 @@ class RlplayApp(GatedApp):
         if self.theme == "textual-dark":
             self.theme = THEMES[0].name
         self.play = Playground(self, source, others)
-        self.play.join(ACTIONS)
+        for each in ACTING:
+            self.play.join(each.ACTIONS)
         self.panels = self.play.panels
         self.teaching = Teaching(self.play, Plan(demo, then, moment))
         self.tuning = Tuning(self.play)
@@ -163,7 +181,7 @@ class RlplayApp(GatedApp):
             self.call_after_refresh(playground.perform, "orientation")
         if playground.other_runs.sessions:
             playground.other_runs.listen()
-            dialogues.compare(playground)
+            run_actions.show_comparison(playground)
         if not self.is_headless:
             self.leisure.begin()
             self.set_interval(1 / LOOKS, self.leisure.look)
@@ -227,7 +245,7 @@ class RlplayApp(GatedApp):
 
     @on(Dialogue.Explain)
     def _dialogue_asks_for_help(self, event: Dialogue.Explain) -> None:
-        dialogues.explain(self.play, event.dialogue)
+        help_actions.explain(self.play, event.dialogue)
 
     @on(MainScreen.Back)
     def _back_from_dialogues(self) -> None:
@@ -261,7 +279,7 @@ class RlplayApp(GatedApp):
     async def action_verb(self, name: str) -> None:
         """The key of a verb. The one that leaves asks before it ends a run."""
         if name == "quit":
-            dialogues.leave(self.play)
+            help_actions.leave(self.play)
             return
         if VERBS[name].where == "engine":
             self.teaching.take_over()

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from rlplay.link.messages import Prefer, Status
 from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Choice
-from rlplay.ui import dialogues
 from rlplay.ui.playground import Feature, Playground
 
+if TYPE_CHECKING:
+    from rlplay.ui.screens.labels import LabelScreen
+    from rlplay.ui.session.session import Session
+
 NONE_WAITS = "No pair needs a label now. With labeller=user (k), each update asks after sampling its pairs."
+
+
+def label(play: Playground, session: Session | None = None, letter: str = "") -> None:
+    """Ask the user to label the waiting pairs, of the run on the screen or of the compared run called `letter`."""
+    from rlplay.ui.screens.labels import LabelScreen
+    from rlplay.ui.session.labelling import Labelling
+
+    session = session or play.session
+    update = session.run.newest
+    if update is None or update.sampled is None or not session.asks:
+        return
+    say = play.send if session is play.session else session.source.send
+    play.app.push_screen(LabelScreen(session, Labelling(update, session.asks), say, letter))
+
+
+def labelling(play: Playground) -> LabelScreen | None:
+    """The open dialogue that asks for labels."""
+    from rlplay.ui.screens.labels import LabelScreen
+
+    return next((each for each in reversed(play.app.screen_stack) if isinstance(each, LabelScreen)), None)
 
 
 class Labels(Feature):
@@ -26,7 +49,7 @@ class Labels(Feature):
         if isinstance(event, Status):
             waited, self._waited = self._waited, event.waits
             if event.waits and not waited and self._playground.at_home:
-                dialogues.label(self._playground)
+                label(self._playground)
 
     async def _prefer(self, play: Playground, argument: Any) -> None:
         waiting = play.session.asks
@@ -34,10 +57,10 @@ class Labels(Feature):
         if not waiting:
             play.app.notify(NONE_WAITS)
         elif argument is None:
-            dialogues.label(play)
+            label(play)
         elif any(choice not in get_args(Choice) for choice in choices):
             play.app.notify("Choose a, b or skip.")
-        elif (dialogue := dialogues.labelling(play)) is not None:
+        elif (dialogue := labelling(play)) is not None:
             await dialogue.action_choose(choices[0])
         else:
             for pair, choice in zip(waiting, choices, strict=False):

@@ -9,6 +9,7 @@ from typing import Any
 from textual.app import App
 
 from rlplay.link.messages import AnyCommand, RecordView, Status
+from rlplay.scenario.share import Shared
 from rlplay.trace.lenses import LENSES, Lens, automatic
 from rlplay.trace.questions import Imagined
 from rlplay.trace.text import visible
@@ -186,6 +187,21 @@ class Playground:
             session.looked = look
             await session.source.send(look)
         await session.source.send(command)
+
+    @property
+    def moves(self) -> bool:
+        """Whether another run can be opened in place of this one."""
+        return self.session.source.live and not self.app.is_web
+
+    def open_lesson(self, name: str, step: int = 0) -> None:
+        """Open the lesson `name` after `step` steps in place of this run, or copy the command for it."""
+        if self.moves:
+            self.next_scenario, self.next_step = name, step
+            self.app.exit(0)
+        else:
+            command = f"rlplay {Shared(name, step=step).code if step else name}"
+            self.app.copy_to_clipboard(command)
+            self.app.notify(f"Copied: {command}", markup=False)
 
     # What the source tells
 

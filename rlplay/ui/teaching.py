@@ -13,7 +13,7 @@ from rlplay.scenario.reproduction import Reproduction, bundled_name, scenario_of
 from rlplay.scenario.script import parse
 from rlplay.scenario.share import START, Moment
 from rlplay.trace.questions import Imagined
-from rlplay.ui import dialogues
+from rlplay.ui.labels import label
 from rlplay.ui.lesson import BEGIN, Lesson
 from rlplay.ui.playground import Feature, Playground
 from rlplay.ui.script_view import ScriptView
@@ -48,7 +48,23 @@ class Teaching(Feature):
         self.tour()
 
     async def _lessons(self, play: Playground, _argument: Any) -> None:
-        dialogues.lessons(play, self.tour, self.share, self.restart)
+        """Show the lessons; the chosen one goes on, or replaces this run."""
+        from rlplay.ui.screens.lessons import LessonsScreen
+
+        session = play.session
+        # Resumed runs have no lesson.
+        here = bundled_name(session.run.started) if session.run.started is not None and session.source.script else ""
+
+        def chosen(name: str | None) -> None:
+            if name is None:
+                return
+            if name == here:
+                self.tour()
+            else:
+                play.open_lesson(name)
+
+        screen = LessonsScreen(here, user_preferences.lessons(), play.moves, self.share, self.restart)
+        play.app.push_screen(screen, chosen)
 
     def performed(self, verb: str) -> None:
         """The learner, or the script itself, has done something."""
@@ -108,7 +124,7 @@ class Teaching(Feature):
         playground, lesson, narrator = self._playground, self.lesson, self._playground.panels.narrator
         status, at_work = playground.session.status, lesson.learner.at_work
         if not at_work and status is not None and status.waits:
-            dialogues.label(playground)
+            label(playground)
         elif narrator.more():
             pass
         elif narrator.asking:

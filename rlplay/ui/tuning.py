@@ -29,7 +29,7 @@ class Tuning(Feature):
         self._preview = playground.preview
         self.knobs: KnobsScreen | None = None
         self._last: str | None = None  # the setting under the cursor when the knobs were closed
-        playground.join({"set": self._set, "knobs": self._knobs}, self)
+        playground.join({"set": self._set, "knobs": self._knobs, "paste": self._paste}, self)
 
     async def _set(self, play: Playground, argument: Any) -> None:
         if isinstance(argument, dict):
@@ -39,6 +39,20 @@ class Tuning(Feature):
 
     async def _knobs(self, _play: Playground, argument: Any) -> None:
         self.open(argument)
+
+    async def _paste(self, play: Playground, _argument: Any) -> None:
+        """Ask for a share code, and apply its settings."""
+        started = play.session.run.started
+        if started is None:
+            play.app.notify("The engine is still starting; its settings are not yet known.")
+            return
+        from rlplay.ui.screens.paste import PasteScreen
+
+        async def pasted(changes: SomeSettings | None) -> None:
+            if changes:
+                await play.perform("set", changes)
+
+        play.app.push_screen(PasteScreen(play.session.settings, scenario_of(started)), pasted)
 
     def open(self, at: str | None = None) -> None:
         """Open all settings to view and change.

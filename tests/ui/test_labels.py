@@ -13,7 +13,7 @@ from rlplay.link.messages import Prefer, Status
 from rlplay.trace.questions import Judge, Judged
 from rlplay.trace.records import Labelled, Sampled
 from rlplay.trace.update import Update
-from rlplay.ui.dialogues import labelling
+from rlplay.ui.labels import labelling
 from rlplay.ui.screens.help import HelpScreen
 from rlplay.ui.screens.labels import LabelScreen, progress, verdict_text
 from rlplay.ui.session.labelling import NONE_LEFT, Labelling

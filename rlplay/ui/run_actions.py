@@ -1,0 +1,100 @@
+"""What the verbs that show a whole run do, or several runs. Each imports its dialogue when it opens."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from rlplay.trace.kinds import SomeSettings
+from rlplay.ui.labels import label
+from rlplay.ui.playground import Action, Playground
+
+
+async def _timeline(play: Playground, _argument: Any) -> None:
+    from rlplay.ui.screens.timeline import TimelineScreen
+
+    play.app.push_screen(TimelineScreen(play.session, [view.metrics for view in play.panels.curves.panels[0].overview]))
+
+
+async def _health(play: Playground, _argument: Any) -> None:
+    from rlplay.ui.screens.health import HealthScreen
+
+    play.app.push_screen(HealthScreen(play.session))
+
+
+async def _held_out(play: Playground, _argument: Any) -> None:
+    from rlplay.ui.screens.held_out import HeldOutScreen
+
+    play.app.push_screen(HeldOutScreen(play.session))
+
+
+async def _morph(play: Playground, argument: Any) -> None:
+    from rlplay.ui.screens.learning import LearningScreen
+
+    play.app.push_screen(LearningScreen(play.session, None if argument is None else int(argument)))
+
+
+async def _log(play: Playground, _argument: Any) -> None:
+    from rlplay.ui.screens.log import LogScreen
+
+    play.app.push_screen(LogScreen(play.session))
+
+
+async def _moments(play: Playground, argument: Any) -> None:
+    """Compare the answers at two moments; without them, at the first one and at the update on the screen."""
+    from rlplay.ui.screens.compare_moments import CompareMomentsScreen
+    from rlplay.ui.screens.moments import MomentsScreen
+    from rlplay.ui.session.moments import first_moment
+
+    session = play.session
+    after = session.run.finished if session.older_update is None else min(session.older_update, session.run.finished)
+    before, after = argument if isinstance(argument, list) else (first_moment(session, after), after)
+
+    def compare(before: int, after: int, group: int) -> None:
+        play.app.push_screen(CompareMomentsScreen(play, session, before, after, group))
+
+    play.app.push_screen(MomentsScreen(session, before, after, compare))
+
+
+async def _branch(play: Playground, number: Any) -> None:
+    """Ask what should differ in a branch from the end of update `number`; None means the update on the screen."""
+    started = play.session.run.started
+    if started is None:
+        play.app.notify("Nothing to branch from yet: the engine is still starting.")
+        return
+    from rlplay.ui.screens.branch import BranchScreen
+
+    at = play.session.branches_at if number is None else number
+
+    def begin(changes: SomeSettings | None) -> None:
+        if changes is not None:
+            play.app.run_worker(play.other_runs.branch_off(at, changes), group="branch", exclusive=True)
+
+    play.app.push_screen(BranchScreen(play.session, started, at), begin)
+
+
+async def _compare(play: Playground, _argument: Any) -> None:
+    if play.other_runs.sessions:
+        show_comparison(play)
+    else:
+        await _branch(play, None)
+
+
+def show_comparison(play: Playground) -> None:
+    """Compare this run with the others."""
+    from rlplay.ui.screens.compare import CompareScreen
+
+    if play.other_runs.sessions:
+        play.app.push_screen(CompareScreen(play, [play.session, *play.other_runs.sessions], partial(label, play)))
+
+
+ACTIONS: dict[str, Action] = {
+    "timeline": _timeline,
+    "health": _health,
+    "held_out": _held_out,
+    "morph": _morph,
+    "log": _log,
+    "moments": _moments,
+    "branch": _branch,
+    "compare": _compare,
+}
