@@ -31,12 +31,9 @@ import msgspec
 import numpy as np
 
 from rlplay.trace.kinds import SomeSettings
-from rlplay.trace.records import Array, Stepped
+from rlplay.trace.records import OF_TOKENS, Array, Stepped
 from rlplay.trace.update import Update
 
-_STEPPED = (
-    "logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl", "values",
-)  # fmt: skip
 _CREDITED = (
     "ref_logprobs", "advantages", "returns", "baseline", "values", "token_rewards", "implicit_rewards", "correction",
 )  # fmt: skip
@@ -97,7 +94,7 @@ def write_npz(path: Path, named: Iterable[tuple[str, Array]]) -> None:
 
 
 def _step(step: Stepped, lengths: Array) -> dict[str, Array]:
-    found = {name: getattr(step, name) for name in _STEPPED}
+    found = {name: getattr(step, name) for name in OF_TOKENS[Stepped]}
     width = int(lengths.max(initial=0))
     out = {name: _padded(flat, lengths[step.rows], width) for name, flat in found.items() if flat is not None}
     if step.margins is not None:

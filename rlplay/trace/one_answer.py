@@ -8,25 +8,10 @@ import msgspec
 import numpy as np
 
 from rlplay.trace.answers import per_answer
-from rlplay.trace.records import Array, Credited, Finished, Record, Sampled, Scored, Stepped
+from rlplay.trace.records import OF_TOKENS, Array, Record, Sampled, Scored
 from rlplay.trace.update import Update
 
 R = TypeVar("R", bound=Record)
-
-_OF_TOKENS: dict[type[Record], tuple[str, ...]] = {
-    Sampled: (
-        "token_ids", "texts", "mask", "old_logprobs", "entropy", "top_ids", "top_logprobs", "sampling_logprobs",
-    ),
-    Credited: (
-        "token_rewards", "returns", "baseline", "advantages", "values", "ref_logprobs", "ref_top_logprobs",
-        "implicit_rewards", "following", "correction",
-    ),
-    Stepped: (
-        "logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl", "values",
-    ),
-    Finished: ("logprobs", "top_logprobs", "favourite_ids", "favourite_logprobs"),
-}  # fmt: skip
-"""The fields of each record that are flat over tokens."""
 
 
 def one_answer(update: Update, completion: int) -> Update:
@@ -54,7 +39,7 @@ def one_answer(update: Update, completion: int) -> Update:
 
 def _cut(record: R, own: slice) -> R:
     """The record with its token arrays cut to `own`."""
-    arrays = {name: getattr(record, name) for name in _OF_TOKENS[type(record)]}
+    arrays = {name: getattr(record, name) for name in OF_TOKENS[type(record)]}
     return msgspec.structs.replace(
         record, **{name: values[own] for name, values in arrays.items() if values is not None}
     )

@@ -275,6 +275,21 @@ AnyRecord = (
     | Notice
 )
 
+OF_TOKENS: dict[type[Record], tuple[str, ...]] = {
+    Sampled: (
+        "token_ids", "texts", "mask", "old_logprobs", "entropy", "top_ids", "top_logprobs", "sampling_logprobs",
+    ),
+    Credited: (
+        "token_rewards", "returns", "baseline", "advantages", "values", "ref_logprobs", "ref_top_logprobs",
+        "implicit_rewards", "following", "correction",
+    ),
+    Stepped: (
+        "logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl", "values",
+    ),
+    Finished: ("logprobs", "top_logprobs", "favourite_ids", "favourite_logprobs"),
+}  # fmt: skip
+"""The fields of each record that are flat over tokens."""
+
 SettingsChange = Changed | Staged
 """An event that changes settings."""
 

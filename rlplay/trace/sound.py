@@ -12,6 +12,7 @@ import numpy as np
 
 from rlplay.trace.records import (
     LEFT_OUT,
+    OF_TOKENS,
     AnyRecord,
     Array,
     Changed,
@@ -55,21 +56,17 @@ def check_update(update: Update) -> None:
         if any(len(values) != answers for values in scored.extra.values()) or len(scored.roles) not in (0, answers):
             raise ValueError("a column of its rewards has another length than its answers")
     if (credited := update.credited) is not None:
-        flat = dict.fromkeys(_CREDIT, (tokens,))
+        flat = dict.fromkeys(OF_TOKENS[Credited], (tokens,))
         _sizes(credited, {**flat, "ref_top_logprobs": (tokens, candidates), "group_mean": (groups,)})
         _sizes(credited, {"group_std": (groups,)})
     for step in update.steps:
         size = _covered(step.rows, sampled)
-        _sizes(step, dict.fromkeys(_STEP, (size,)))
+        _sizes(step, dict.fromkeys(OF_TOKENS[Stepped], (size,)))
     if (finished := update.finished) is not None:
         size = _covered(finished.rows, sampled)
         _sizes(finished, dict.fromkeys(_FINISHED, (size,)) | ({"top_logprobs": (size, candidates)} if size else {}))
 
 
-_CREDIT = ("token_rewards", "returns", "baseline", "advantages", "values", "ref_logprobs", "implicit_rewards",
-           "following", "correction")  # fmt: skip
-_STEP = ("logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl",
-         "values")  # fmt: skip
 _FINISHED = "logprobs", "favourite_ids", "favourite_logprobs"
 
 
@@ -142,14 +139,15 @@ def _scored(record: Scored) -> None:
 
 def _credited(record: Credited) -> None:
     _sizes(record, {"advantages": (None,), "group_mean": (None,)})
-    _sizes(record, {**dict.fromkeys(_CREDIT, record.advantages.shape), "group_std": record.group_mean.shape})
-    _sizes(record, {"ref_top_logprobs": (len(record.advantages), None)})
+    flat = dict.fromkeys(OF_TOKENS[Credited], record.advantages.shape)
+    top = {"ref_top_logprobs": (len(record.advantages), None)}
+    _sizes(record, flat | top | {"group_std": record.group_mean.shape})
 
 
 def _stepped(record: Stepped) -> None:
     _sizes(record, {"rows": (None,)}, _WHOLE)
     _sizes(record, {"logprobs": (None,), "margins": (None,)})
-    _sizes(record, dict.fromkeys(_STEP, record.logprobs.shape))
+    _sizes(record, dict.fromkeys(OF_TOKENS[Stepped], record.logprobs.shape))
     _sizes(record, {"clip_state": record.logprobs.shape, "left_out": record.logprobs.shape}, _WHOLE)
     if record.left_out is not None and len(record.left_out) and int(record.left_out.max()) >= len(LEFT_OUT):
         raise ValueError("left_out names a reason that there is not")

@@ -12,15 +12,11 @@ from rlplay.algorithms.settings import LossType
 from rlplay.trace.answers import advantages
 from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.one_answer import one_answer
-from rlplay.trace.records import Array, Sampled
+from rlplay.trace.records import OF_TOKENS, Array, Sampled, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.formula.pair_loss import pair_scores
 from rlplay.ui.formula.parts import Numbers
 from rlplay.ui.theme.colours import STEPS, levels
-
-_STEPPED = (
-    "logprobs", "importance_ratio", "clip_state", "kl", "dloss_dlogp", "dkl_dlogp", "weights", "left_out",
-)  # fmt: skip
 
 
 class Steps(NamedTuple):
@@ -159,7 +155,7 @@ class AnswerFacts:
 
     @cached_property
     def _last_step(self) -> dict[str, Array | None]:
-        return {name: self.update.latest_step(name) for name in _STEPPED}
+        return {name: self.update.latest_step(name) for name in OF_TOKENS[Stepped]}
 
     def numbers(self, token: int, loss_type: LossType = "policy_gradient") -> Numbers:
         """The inputs of the objective's formula for one token, from the last optimizer step that included it."""
