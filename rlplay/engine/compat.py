@@ -1,9 +1,9 @@
-"""What the engine knows of transformers' cache of keys and values, which may change in any release; 5.0 to 5.24.
+"""What the engine knows of transformers' cache of keys and values, which may change in any release: 5.4 to 5.24.
 
 - Its name in a forward pass: `cache` from 5.24 on, `past_key_values` in older releases.
 - The layers of `transformers.cache_utils`, for a cache of fixed size: `keys`, `values`, and `cumulative_length`, a
-  tensor there. Whatever is missing raises one of the errors that `agreement.py` takes for "not in this way", and the
-  engine samples from a cache that grows.
+  tensor from 5.4 on. Whatever is missing raises one of the errors that `agreement.py` takes for "not in this way", and
+  the engine samples from a cache that grows.
 
 `tests/engine/test_compat.py` says which of these the installed release lacks.
 """

@@ -1,5 +1,5 @@
-"""Every name of TRL, transformers and torch that is not documented and that the recorder uses: TRL 1.16 and newer,
-below 2; torch 2.6 and newer.
+"""Every name of TRL, transformers and torch that is not documented and that the recorder uses: TRL 1.16.0,
+transformers 5.4 to 5.24, torch 2.6 and newer.
 
 If a release drops one, training and recording go on; one line says which name of TRL is gone and which numbers are
 missing. `tests/record/test_compat.py` has one case for each, which fails by that name.
