@@ -294,7 +294,7 @@ def test_a_folder_of_libraries_in_a_users_folder_is_pythons(tmp_path: Path, monk
     score = tmp_path / "score.py"
     score.write_text("import compiled_library\n\ndef f(completions, **k):\n    return [compiled_library.f()]\n")
     agree(contents([str(score)]))
-    load_reward(f"{score}:f")
+    assert load_reward(f"{score}:f")(completions=["a"]) == [None]
 
 
 def test_what_a_trusted_file_imports_in_secret_is_asked_for(tmp_path: Path, mark: Path) -> None:

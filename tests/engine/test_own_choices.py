@@ -39,7 +39,7 @@ from tests.engine.conftest import SMALL
 from tests.numbers import numbers_of
 from tests.recorded import SETTINGS as SETTINGS_RECORDED
 from tests.recorded import synthetic_started, synthetic_update
-from tests.ui.stage import settled
+from tests.ui.stage import pressed, settled
 
 pytestmark = pytest.mark.usefixtures("trusts_all")
 
@@ -316,13 +316,11 @@ async def test_looking_at_a_recording_runs_nothing_that_it_names(tmp_path: Path,
     app = RlplayApp(ReplaySource(tmp_path / "a.rlplay"))
     async with app.run_test(size=(120, 35)) as pilot:
         await settled(pilot)
-        await pilot.press("down", "right")
-        await settled(pilot)
+        await pressed(pilot, "down", "right")
         await app.play.perform("knobs", "surrogate")
         await settled(pilot)
         assert isinstance(app.screen, KnobsScreen)
-        await pilot.press("down", "escape", "g")
-        await settled(pilot)
+        await pressed(pilot, "down", "escape", "g")
     assert not mark.exists()
 
 

@@ -18,7 +18,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import allow_all
-from rlplay.algorithms.settings import Settings, check
+from rlplay.algorithms.settings import Settings, check, row
 from rlplay.cli import main as cli
 from rlplay.engine.driver import Driver
 from rlplay.engine.optimize import Seen, own_at_fault
@@ -157,7 +157,9 @@ def test_what_works_in_numpy_alone_is_refused_with_its_line_before_it_trains(
 
 def test_an_advantage_is_tried_as_it_is_computed(file: Write) -> None:
     name = file("def f(xp, outcomes, group):\n    return (outcomes - xp.group_mean(outcomes, group))[:, None]\n")
-    allow_functions(Settings(scale_rewards=name))
+    settings = Settings(scale_rewards=name)
+    allow_functions(settings)
+    assert row(settings, "scale_rewards").compute is not None
 
 
 def test_two_parts_of_one_name_are_refused(file: Write) -> None:

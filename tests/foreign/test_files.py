@@ -22,7 +22,7 @@ from rlplay.ui.widgets.knobs import KnobList
 from tests.cli.command_line import called
 from tests.foreign.grown import Row, lines, verl_rows
 from tests.recorded import synthetic_run
-from tests.ui.stage import home, settled, until
+from tests.ui.stage import home, pressed, until
 
 
 @pytest.fixture(autouse=True)
@@ -262,8 +262,7 @@ async def test_the_screen_shows_a_run_of_which_only_texts_are_known(tmp_path: Pa
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: app.play.session.shown is not None)
         for _ in range(len(LENSES) + 1):
-            await pilot.press("c", "right")
-            await settled(pilot)
+            await pressed(pilot, "c", "right")
             text = "\n".join("".join(s.text for s in strip) for strip in lines_of(app))
             assert "appears after" not in text
             assert "appear after" not in text
@@ -275,7 +274,6 @@ async def test_the_screen_shows_a_run_of_which_only_texts_are_known(tmp_path: Pa
         assert [option.id for option in listed.options if option.id] == ["algorithm"], "no setting is on record"
         await home(pilot)
         for key in ("down", "x", "p", "p", "p", "z", "n", "h", "g", "i", "k", "y", "d", "m", "o"):
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
             await home(pilot)
         assert app.play.session.failed is None

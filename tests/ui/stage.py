@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from textual.pilot import Pilot
 
 from rlplay.link.messages import AnyCommand, AnyEvent, Recorded, Status
 from rlplay.trace.records import AnyRecord, Evaluated
@@ -98,6 +100,20 @@ def playground(script: list[dict[str, Any]] | None = None, **started: Any) -> tu
     return RlplayApp(source), source
 
 
+@asynccontextmanager
+async def on_screen(
+    *updates: int, size: tuple[int, int] = (80, 24), **shape: int
+) -> AsyncIterator[tuple[RlplayApp, Fed, Pilot[int]]]:
+    """The app on a screen, its source and its pilot; these `updates` of this `shape` have happened."""
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        for number in updates:
+            source.update(number, **shape)
+        if updates:
+            await settled(pilot)
+        yield app, source, pilot
+
+
 def shown(widget: Any) -> str:
     """What a widget that renders itself shows."""
     return str(widget.render())
@@ -122,6 +138,12 @@ async def until(pilot: Any, holds: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not holds():
             await pilot.pause(1 / 100)
+
+
+async def pressed(pilot: Any, *keys: str) -> None:
+    """These keys are pressed, and all that they do has happened."""
+    await pilot.press(*keys)
+    await settled(pilot)
 
 
 async def home(pilot: Any) -> None:

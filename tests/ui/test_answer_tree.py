@@ -16,7 +16,7 @@ from rlplay.ui.plot.tree import ABOVE, BELOW, NOTHING_SAMPLED, AnswerTree
 from rlplay.ui.plot.views import Source
 from tests.recorded import synthetic_sampling, synthetic_update
 from tests.ui.curve_panels import title
-from tests.ui.stage import playground, settled, shown
+from tests.ui.stage import on_screen, pressed, settled, shown
 
 ANSWERS = ("ab", "ab", "acd", "b", "acd", "ac")
 REWARDS = (1.0, 1.0, 0.0, 0.0, 1.0, 0.0)
@@ -132,12 +132,8 @@ def test_before_rewards_there_are_only_shares() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45), (240, 67)])
 async def test_its_key_puts_it_up_and_it_follows_the_cursor(size: tuple[int, int]) -> None:
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("T")
-        await settled(pilot)
+    async with on_screen(1, size=size) as (app, source, pilot):
+        await pressed(pilot, "T")
         panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, AnswerTree))
         assert title(panel).startswith("Answer tree · ")
         before = shown(panel)

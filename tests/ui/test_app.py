@@ -14,7 +14,7 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.messages import Drafted
 from rlplay.verbs import VERBS
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
-from tests.ui.stage import Fed, all_text, playground, settled, shown, text_of
+from tests.ui.stage import Fed, all_text, on_screen, playground, pressed, settled, shown, text_of
 
 WIDE = (160, 45)
 
@@ -47,16 +47,14 @@ def test_the_screen_needs_no_torch():
     ],
 )
 async def test_keys_of_the_engine(key, command):
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (_, source, pilot):
         await settled(pilot)
         await pilot.press(key)
         assert source.commands == [command]
 
 
 async def test_space_pauses_what_runs():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await settled(pilot)
         await pilot.press("space")
         assert "running" in shown(app.panels.header), "shown at once, before the engine answers"
@@ -100,10 +98,7 @@ async def test_a_panel_without_lines_is_painted_again_only_with_other_words(monk
 
 
 async def test_the_header_names_the_run():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, _, _):
         header = shown(app.panels.header)
         for part in ("Word problems", "GRPO · ", "pocket 1.2M · cpu", "update 1", " tokens", "0.9 s", "paused"):
             assert part in header, header
@@ -117,8 +112,7 @@ async def test_the_header_says_how_many_processes_train():
 
 
 async def test_the_phase_follows_the_records():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         seen = []
         for record in synthetic_update(1):
             source.records([record])
@@ -135,8 +129,7 @@ async def test_the_phase_follows_the_records():
 
 
 async def test_sampling_shows_tokens_as_they_come():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         lengths = []
         for record in synthetic_sampling(1):
             source.records([record])
@@ -148,8 +141,7 @@ async def test_sampling_shows_tokens_as_they_come():
 
 
 async def test_looking_back_stays_while_the_engine_goes_on():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.update(1)
         source.update(2)
         await settled(pilot)
@@ -167,8 +159,7 @@ async def test_looking_back_stays_while_the_engine_goes_on():
 
 
 async def test_older_updates_come_from_the_run_file_when_memory_has_let_go():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         for number in range(1, 20):
             source.update(number)
         await settled(pilot)
@@ -180,32 +171,25 @@ async def test_older_updates_come_from_the_run_file_when_memory_has_let_go():
 
 
 async def test_knobs_send_the_changed_settings():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await settled(pilot)
         await app.play.perform("set", {"beta": 0.1, "epsilon": 0.3})
         assert source.commands == [Set({"beta": 0.1, "epsilon": 0.3})]
 
 
 async def test_settings_that_need_each_other_are_applied_by_one_press():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await settled(pilot)
-        await pilot.press("k")
-        await settled(pilot)
+        await pressed(pilot, "k")
         for name, value in {"returns": "gae", "baseline": "value"}.items():
             app.screen.draft.put(name, value)
-        await pilot.press("a")
-        await settled(pilot)
+        await pressed(pilot, "a")
         assert source.commands == [Set({"returns": "gae", "baseline": "value"})]
 
 
 @pytest.mark.parametrize("key", ["k", "f12", "question_mark"])
 async def test_panels_over_the_screen_open_and_close(key):
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, source, pilot):
         await pilot.press(key)
         await pilot.pause()
         assert app.screen is not app.panels.main
@@ -224,14 +208,11 @@ async def test_a_lesson_speaks_asks_and_goes_on():
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot)
         assert "Does it learn?" in shown(app.panels.narrator)
-        await pilot.press("t")
-        await settled(pilot)
+        await pressed(pilot, "t")
         assert "First words." in shown(app.panels.narrator)
-        await pilot.press("t")
-        await settled(pilot)
+        await pressed(pilot, "t")
         assert "Up?" in shown(app.panels.narrator)
-        await pilot.press("1")
-        await settled(pilot)
+        await pressed(pilot, "1")
         assert "Right: yes. So it is." in shown(app.panels.narrator)
 
 
@@ -241,14 +222,12 @@ async def test_the_lesson_asked_for_while_the_engine_starts_is_played_once_it_is
     app = RlplayApp(source)
     async with app.run_test(size=WIDE, notifications=True) as pilot:
         await settled(pilot)
-        await pilot.press("t")
-        await settled(pilot)
+        await pressed(pilot, "t")
         source.records([synthetic_started()])
         source.status()
         await settled(pilot)
         assert "First words." in shown(app.panels.narrator)
-        await pilot.press("t", "t")
-        await settled(pilot)
+        await pressed(pilot, "t", "t")
         assert "▲ Press 1 or 2 first" in shown(app.panels.narrator)
 
 
@@ -262,8 +241,7 @@ async def test_the_palette_has_every_verb_and_statistic():
 
 
 async def test_leaving_closes_the_source():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await settled(pilot)
         await pilot.press("q")
     assert source.closed == 1
@@ -271,16 +249,14 @@ async def test_leaving_closes_the_source():
 
 
 async def test_a_changed_setting_is_marked():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records([Changed(update=1, phase="sample", name="beta", value=0.1, previous=0.0)])
         await settled(pilot)
         assert app.play.session.run.history.marks
 
 
 async def test_seconds_add_up_over_updates():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.update(1)
         source.update(2)
         await settled(pilot)
@@ -290,8 +266,7 @@ async def test_seconds_add_up_over_updates():
 
 
 async def test_a_change_that_waits_is_not_yet_in_the_formula():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.update(1)
         source.records([Changed(update=2, phase="sample", name="epsilon", value=0.5, previous=0.2)])
         source.status(1, epsilon=0.5)
@@ -309,26 +284,22 @@ async def test_a_change_that_waits_is_not_yet_in_the_formula():
 
 
 async def test_enter_on_the_curves_opens_the_update_under_the_cursor():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         for number in (1, 2, 3):
             source.update(number)
         await settled(pilot)
         app.panels.curves.panels[0].focus()
         await pilot.press("enter")
         assert app.play.session.looking is None, "no cursor, nothing picked"
-        await pilot.press("left", "left", "enter")
-        await settled(pilot)
+        await pressed(pilot, "left", "left", "enter")
         assert app.play.session.looking == app.play.session.shown.number == 2
-        await pilot.press("right", "enter")
-        await settled(pilot)
+        await pressed(pilot, "right", "enter")
         assert app.play.session.looking is None, "the newest is the live one"
         assert app.play.session.shown.number == 3
 
 
 async def test_the_algorithm_is_called_what_its_preset_calls_it():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.status(algorithm="ppo")
         await settled(pilot)
         assert PRESETS["ppo"].title in shown(app.panels.header)
@@ -336,10 +307,7 @@ async def test_the_algorithm_is_called_what_its_preset_calls_it():
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45)])
 async def test_a_changed_setting_is_notified_long_enough_and_away_from_the_keys(size):
-    app, source = playground()
-    async with app.run_test(size=size, notifications=True) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=size, notifications=True) as (app, _, pilot):
         for changed in (
             Changed(update=2, phase="credit", name="beta", value=0.1, previous=0.0),
             Changed(update=2, phase="credit", name="algorithm", value="ppo", previous="grpo", also={"lam": 1.0}),
@@ -354,17 +322,13 @@ async def test_a_changed_setting_is_notified_long_enough_and_away_from_the_keys(
         (toast,) = app.screen.query("Toast")
         assert toast.region.y >= app.panels.phases.region.bottom
         assert toast.region.bottom <= app.panels.narrator.region.y
-        await pilot.press("k")
-        await settled(pilot)
+        await pressed(pilot, "k")
         (toast,) = app.screen.query("Toast")
         assert toast.region.bottom < app.screen.query_one("Vertical").region.bottom - 1, "the keys are in its last line"
 
 
 async def test_what_a_branch_would_change_leaves_the_run_on_the_screen_alone():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, source, pilot):
         app.post_message(Drafted({"temperature": 1.2}))
         await settled(pilot)
         assert app.play.preview.shown is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from rlplay.ui.session.attached import GONE, AttachedSource
 from rlplay.ui.widgets.footer import Footer
 from tests.record.batches import answers, begun, write
 from tests.record.fake_trainer import Trainer
-from tests.ui.stage import settled, until
+from tests.ui.stage import pressed, settled, until
 from tests.ui.test_knobs import go_to
 
 
@@ -87,8 +88,7 @@ async def test_what_the_trainer_cannot_do_is_dim_and_says_why(trainer: Trainer, 
         assert inks["z"] == "$text-muted"
         assert inks["u"] == inks["q"] == "bold $accent"
         for key, verb in (("z", "undo"), (".", "token"), ("i", "probe")):
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
             assert [n.message for n in app._notifications] == [CANNOT[verb]]
             app.clear_notifications()
         assert trainer.updates == at
@@ -141,11 +141,11 @@ async def test_leaving_waits_for_what_is_being_read(
     trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    begun_one, pull, close = threading.Event(), Copy.pull, RunReader.close
+    begun_one, go_on, pull, close = threading.Event(), threading.Event(), Copy.pull, RunReader.close
 
     def slow(copy: Copy) -> int:
         begun_one.set()
-        time.sleep(0.3)  # what a large update takes
+        assert go_on.wait(30)
         done.append("read")
         return pull(copy)
 
@@ -159,10 +159,12 @@ async def test_leaving_waits_for_what_is_being_read(
     monkeypatch.setattr(RunReader, "close", closed)
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, begun_one.is_set)
-        begun_one.clear()
-        await until(pilot, begun_one.is_set)
-        await app.play.session.source.close()
-    assert done[: done.index("closed")].count("read") >= 2
+        leaving = asyncio.create_task(app.play.session.source.close())
+        await pilot.pause()
+        assert not leaving.done()
+        go_on.set()
+        await leaving
+    assert done.index("read") < done.index("closed")
 
 
 async def test_a_trainer_that_is_gone_leaves_its_recording_on_the_screen(trainer: Trainer, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from rlplay.ui.plot.views import Source
 from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.curve_panels import subtitle, title
-from tests.ui.stage import playground, settled, shown
+from tests.ui.stage import on_screen, pressed, settled, shown
 
 SHARES = {1: (0.7, 0.2), 2: (0.5, 0.4), 4: (0.1, 0.85)}
 """Of tokens 0 and 1 at the first token, by update; update 3 recorded nothing."""
@@ -195,13 +195,11 @@ def test_empty_states_say_what_to_do() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45), (240, 67)])
 async def test_its_key_puts_it_up_live(size: tuple[int, int]) -> None:
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         for number in (1, 2):
             source.update(number)
         await settled(pilot)
-        await pilot.press("B")
-        await settled(pilot)
+        await pressed(pilot, "B")
         panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, River))
         assert panel.has_focus
         assert title(panel).startswith("Belief")
@@ -223,8 +221,7 @@ async def test_a_recording_is_read_once_the_river_is_in_sight(tmp_path: Path) ->
     async with app.run_test(size=(160, 45)) as pilot:
         await settled(pilot)
         assert app.play.session.run.beliefs.known == 0
-        await pilot.press("B")
-        await settled(pilot)
+        await pressed(pilot, "B")
         assert app.play.session.run.beliefs.known == 3
         panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, River))
         assert "→" in subtitle(panel)

@@ -8,7 +8,7 @@ from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.views import single
 from tests.recorded import synthetic_evaluated
-from tests.ui.stage import playground, settled, shown
+from tests.ui.stage import on_screen, pressed, settled, shown
 
 
 def beside(app):
@@ -16,8 +16,7 @@ def beside(app):
 
 
 async def test_a_large_screen_shows_the_answers_of_the_update_beside_the_token():
-    app, source = playground()
-    async with app.run_test(size=(240, 67)) as pilot:
+    async with on_screen(size=(240, 67)) as (app, source, pilot):
         source.records([synthetic_evaluated(0)])
         source.update(1)
         await settled(pilot)
@@ -36,23 +35,18 @@ async def test_a_large_screen_shows_the_answers_of_the_update_beside_the_token()
 
 
 async def test_the_cursor_of_the_updates_is_in_the_row_and_beside():
-    app, source = playground()
-    async with app.run_test(size=(240, 67)) as pilot:
+    async with on_screen(size=(240, 67)) as (app, source, pilot):
         for number in (1, 2, 3):
             source.records([synthetic_evaluated(number)])
             source.update(number)
         await settled(pilot)
         app.panels.curves.seen[-2].focus()
-        await pilot.press("left", "left")
-        await settled(pilot)
+        await pressed(pilot, "left", "left")
         assert {panel.cursor for panel in app.panels.curves.panels} == {2}
 
 
 async def test_a_panel_beside_keeps_what_the_user_chose_and_shows_what_had_no_room():
-    app, source = playground()
-    async with app.run_test(size=(240, 67)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(240, 67)) as (app, _, pilot):
         app.panels.curves.seen[-1].focus()
         await app.play.perform("curve", "grad_norm")
         await settled(pilot)

@@ -21,7 +21,7 @@ from rlplay.ui.session.happenings import Restored
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 from tests.ui.comparison import SIZE, head, opened
-from tests.ui.stage import Fed, playground, settled, until
+from tests.ui.stage import Fed, on_screen, pressed, settled, until
 
 
 async def test_differences_are_shown_only_once_they_are_known():
@@ -80,12 +80,10 @@ async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
         await settled(pilot)
         app.screen.follow()
         assert "update 0 · waiting for your labels: press A" in head(app.screen)
-        await pilot.press("A")
-        await settled(pilot)
+        await pressed(pilot, "A")
         assert isinstance(app.screen, LabelScreen)
         assert "Which is better? · run B, nowhere" in app.screen.query_one("Vertical").border_title
-        await pilot.press("right", "escape")
-        await settled(pilot)
+        await pressed(pilot, "right", "escape")
         assert isinstance(app.screen, CompareScreen)
     assert Prefer(0, "b") in second.commands
     assert source.commands == []
@@ -96,15 +94,13 @@ async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatc
     second = Fed()
     jobs = []
     monkeypatch.setattr(other_runs, "LiveSource", lambda job: jobs.append(job) or second)
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         source.path = synthetic_run(tmp_path / "a.rlplay", 4)
         for number in range(1, 5):
             source.update(number)
             source.kept[number] = RunReader(source.path).load(number)
         await settled(pilot)
-        await pilot.press("g", "up", "up", "b")
-        await settled(pilot)
+        await pressed(pilot, "g", "up", "up", "b")
         assert isinstance(app.screen, BranchScreen)
         assert "Branch from update 3" in app.screen.query_one("Vertical").border_title
         app.screen.draft.put("beta", 0.2)
@@ -134,12 +130,8 @@ async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatc
 
     halfway, given_up = threading.Event(), threading.Event()
     monkeypatch.setattr(other_runs, "branch", copied)
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("b")
-        await settled(pilot)
+    async with on_screen(1, size=(80, 24)) as (app, source, pilot):
+        await pressed(pilot, "b")
         await pilot.press("a", "u", "z", "space", "k", "q")
         await until(pilot, halfway.is_set)
         screen = app.screen
@@ -163,33 +155,28 @@ def test_of_a_copy_that_is_given_up_nothing_is_left(tmp_path):
 
 
 async def test_a_branch_begins_after_the_update_that_is_looked_at():
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         for number in range(1, 5):
             source.update(number)
         await settled(pilot)
         for keys, begin in ((("b",), 4), (("[", "[", "b"), 2), (("g", "end", "b"), 4)):
-            await pilot.press(*keys)
-            await settled(pilot)
+            await pressed(pilot, *keys)
             assert f"Branch from update {begin}: what" in app.screen.query_one("Vertical").border_title
             await pilot.press("escape")
         source.records(synthetic_update(5)[:1])
         await settled(pilot)
         app.play.session.look_at(5)
-        await pilot.press("b")
-        await settled(pilot)
+        await pressed(pilot, "b")
         assert "Branch from update 4, because 5 is not finished yet" in app.screen.query_one("Vertical").border_title
 
 
 async def test_a_run_that_cannot_be_branched_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         source.path = tmp_path / "gone.rlplay"
         source.update(1)
         await settled(pilot)
-        await pilot.press("b")
-        await settled(pilot)
+        await pressed(pilot, "b")
         await pilot.press("a")
         await until(pilot, lambda: app._notifications)
         assert app.play.other_runs.sessions == []

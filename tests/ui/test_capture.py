@@ -15,7 +15,7 @@ from rlplay.ui.screenshot.save import keep
 from rlplay.ui.screenshot.shapes import Box, Dot, shapes
 from rlplay.ui.screenshot.svg import HEIGHT, NBSP, WIDTH, svg
 from tests.recorded import synthetic_update
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, playground, pressed, settled
 from tests.ui.stage import text_of as shown
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,8 +36,7 @@ def words_at(drawing):
 
 
 async def test_the_text_is_what_stands_on_the_screen_dialogue_included():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         source.records(synthetic_update(1))
         await settled(pilot)
         lines = text_of(capture(app)).splitlines()
@@ -46,8 +45,7 @@ async def test_the_text_is_what_stands_on_the_screen_dialogue_included():
         row = app.panels.tokens.content_region
         for y, line in enumerate(shown(app.panels.tokens).splitlines()):
             assert line.rstrip() in lines[row.y + y]
-        await pilot.press("k")
-        await settled(pilot)
+        await pressed(pilot, "k")
         grid = capture(app)
         assert "Knobs" in text_of(grid)
         assert all(sum(cell.width for cell in line) == 120 for line in grid)
@@ -126,8 +124,7 @@ async def test_the_key_writes_the_files_and_says_where(tmp_path):
     async with app.run_test(size=(160, 45)) as pilot:
         source.records(synthetic_update(1))
         await settled(pilot)
-        await pilot.press("w")
-        await settled(pilot)
+        await pressed(pilot, "w")
         assert [toast.message for toast in app._notifications if re.search(r"Saved.*mine\.view-1", toast.message)]
     assert "Answers" in (tmp_path / "mine.view-1.txt").read_text()
     ElementTree.parse(tmp_path / "mine.view-1.svg")

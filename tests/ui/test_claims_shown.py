@@ -18,7 +18,7 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.plot.first_views import NAMED, OVERVIEW
 from rlplay.ui.script_view import ScriptView
 from rlplay.verbs import VIEWS
-from tests.ui.stage import playground, settled, shown
+from tests.ui.stage import on_screen, settled, shown
 
 
 def spoken(scenario: Scenario) -> Iterator[tuple[Settings, list[Expect] | ScreenVerb]]:
@@ -59,7 +59,7 @@ def _begin_again(app: RlplayApp) -> None:
         panel.put(view)
 
 
-def on_screen(app: RlplayApp) -> set[str]:
+def metrics_seen(app: RlplayApp) -> set[str]:
     seen = {name for panel in app.panels.curves.seen if panel.region.area for name in panel.view.metrics}
     return seen | ({"reward"} if "reward ▁" in shown(app.panels.header) else set())
 
@@ -69,10 +69,7 @@ SLOW = [pytest.param(size, marks=pytest.mark.slow) for size in ((160, 45), (240,
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), *SLOW])
 async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -> None:
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=size) as (app, _, pilot):
         stage, missing = ScriptView(app.play), []
         for name in bundled():
             _begin_again(app)
@@ -86,7 +83,7 @@ async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -
                     await pilot.pause()
                     wanted = NAMED.get(said.verb) or NAMED.get(str(said.argument))
                     seen = [panel.view for panel in app.panels.curves.seen if panel.region.area]
-                    there = wanted in seen if wanted else said.argument in on_screen(app)
+                    there = wanted in seen if wanted else said.argument in metrics_seen(app)
                     missing += [] if there else [(name, said)]
                     continue
                 metrics = {claim.quantity.metric.removeprefix("eval_") for claim in said
@@ -95,8 +92,8 @@ async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -
                 await (settled(pilot) if app.panels.view == "curves" else pilot.pause())
                 missing += [
                     (name, metric)
-                    for metric in metrics - on_screen(app)
-                    if print(name, metrics, on_screen(app), app.panels.view, len(app.panels.curves.seen)) is None
+                    for metric in metrics - metrics_seen(app)
+                    if print(name, metrics, metrics_seen(app), app.panels.view, len(app.panels.curves.seen)) is None
                 ]
         assert not missing, "\n".join(map(str, missing))
 
@@ -106,10 +103,7 @@ def test_every_view_with_a_verb_can_be_named_in_a_scenario() -> None:
 
 
 async def test_a_curve_is_not_in_two_panels_once_there_is_room_for_both() -> None:
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(80, 24)) as (app, _, pilot):
         app.panels.show_view("answers")
         await settled(pilot)
         (only,) = app.panels.curves.seen
@@ -121,10 +115,7 @@ async def test_a_curve_is_not_in_two_panels_once_there_is_room_for_both() -> Non
 
 
 async def test_curves_asked_for_one_after_the_other_are_shown_together_once_there_is_room() -> None:
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(80, 24)) as (app, _, pilot):
         app.panels.show_view("curves")
         await settled(pilot)
         app.panels.curves.exhibit(["entropy", "grad_norm"])

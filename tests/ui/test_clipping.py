@@ -10,7 +10,7 @@ from rlplay.trace.records import Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.words.clipping import count_clipped, explain_none, summary
 from tests.recorded import SETTINGS, synthetic_update
-from tests.ui.stage import playground, settled, text_of
+from tests.ui.stage import on_screen, settled, text_of
 
 CHOSEN = SETTINGS
 ONE_STEP = replace(CHOSEN, num_iterations=1, num_minibatches=1)
@@ -100,8 +100,7 @@ def test_where_some_are_clipped_they_are_counted():
 
 @pytest.mark.parametrize("ask", ["x", "colour", "find"])
 async def test_every_way_to_a_clipped_token_says_why_there_is_none(ask):
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
         source.status(**msgspec.to_builtins(ONE_STEP))
         source.records(synthetic_update(1, steps=1))
         await settled(pilot)
@@ -123,10 +122,7 @@ async def test_every_way_to_a_clipped_token_says_why_there_is_none(ask):
 
 
 async def test_the_clip_colour_counts_what_is_clipped_and_x_leads_to_the_reason():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1, steps=8)
-        await settled(pilot)
+    async with on_screen(1, steps=8, size=(160, 45)) as (app, _, pilot):
         await app.play.perform("lens", "clip_state")
         assert f"{count_clipped(app.play.session.shown)} tokens are clipped" in app.panels.narrator.render().plain
         await pilot.press("x")

@@ -9,7 +9,7 @@ from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.screens.leave import LeaveScreen
 from rlplay.verbs import VERBS
 from tests.recorded import synthetic_update
-from tests.ui.stage import playground, settled, shown, until
+from tests.ui.stage import on_screen, playground, pressed, settled, shown, until
 
 OPENED = [
     "knobs", "branch", "timeline", "probe", "health", "held_out", "log", "help", "lessons", "orientation", "sort",
@@ -32,53 +32,44 @@ def _home(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("verb", OPENED)
 async def test_it_closes_a_dialogue(verb):
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         await begun(pilot, source)
         await app.play.perform(verb)
         await settled(pilot)
         assert app.screen is not app.panels.main
-        await pilot.press("q")
-        await settled(pilot)
+        await pressed(pilot, "q")
         assert app.screen is app.panels.main
         assert app.return_code is None
 
 
 @pytest.mark.parametrize("verb", TYPED)
 async def test_where_text_is_typed_the_frame_names_the_key_that_closes(verb):
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
         await begun(pilot, source)
         await app.play.perform(verb)
         await settled(pilot)
-        await pilot.press("q")
-        await settled(pilot)
+        await pressed(pilot, "q")
         assert app.screen.query_one(Input).value == "q"
         frame = app.screen.query_one("Vertical")._border_subtitle.plain
         assert "esc close" in frame or "esc cancel" in frame
-        await pilot.press("escape")
-        await settled(pilot)
+        await pressed(pilot, "escape")
         assert app.screen is app.panels.main
 
 
 async def test_while_a_setting_is_searched_it_is_a_letter():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         await begun(pilot, source)
-        await pilot.press("k", "slash", "q")
-        await settled(pilot)
+        await pressed(pilot, "k", "slash", "q")
         assert isinstance(app.screen, KnobsScreen)
         assert app.screen.query_one("#search", Input).value == "q"
 
 
 async def test_a_live_run_ends_after_a_question_in_one_line():
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
         await begun(pilot, source)
         source.records(synthetic_update(2)[:1])
         await settled(pilot)
-        await pilot.press("q")
-        await settled(pilot)
+        await pressed(pilot, "q")
         assert isinstance(app.screen, LeaveScreen)
         assert app.screen.query_one("Vertical").region.height < 8, "the run stays in sight"
         words = shown(app.screen.query_one("Static"))
@@ -86,8 +77,7 @@ async def test_a_live_run_ends_after_a_question_in_one_line():
             "Leave? The run is on disk: rlplay resume nowhere.rlplay goes on after update 1."
             " Update 2 then begins again."
         )
-        await pilot.press("escape")
-        await settled(pilot)
+        await pressed(pilot, "escape")
         assert app.screen is app.panels.main
         assert app.return_code is None
         await pilot.press("q", "q")
@@ -95,12 +85,10 @@ async def test_a_live_run_ends_after_a_question_in_one_line():
 
 
 async def test_the_question_follows_the_run_without_reading_the_run_file(monkeypatch):
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
         await begun(pilot, source)
         monkeypatch.delattr(type(source), "snapshots")
-        await pilot.press("q")
-        await settled(pilot)
+        await pressed(pilot, "q")
         assert shown(app.screen.query_one("Static")).endswith("goes on after update 1.")
         source.update(2)
         await until(pilot, lambda: "after update 1. Update 2 then" in shown(app.screen.query_one("Static")))
@@ -114,20 +102,15 @@ async def test_the_question_follows_the_run_without_reading_the_run_file(monkeyp
 
 
 async def test_enter_agrees_too():
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
         await begun(pilot, source)
         await pilot.press("q", "enter")
     assert app.return_code == 0
 
 
 async def test_what_cannot_be_resumed_is_not_said_to_be():
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("q")
-        await settled(pilot)
+    async with on_screen(1, size=(80, 24)) as (app, _, pilot):
+        await pressed(pilot, "q")
         assert shown(app.screen.query_one("Static")) == "Leave? The run ends, and nothing of it can be resumed yet."
 
 
@@ -145,35 +128,27 @@ async def test_it_leaves_at_once_where_nothing_would_be_lost():
 
 
 async def test_from_anywhere_ctrl_q_leaves_at_once():
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
         await begun(pilot, source)
         await pilot.press("ctrl+q")
     assert app.return_code == 0
 
 
 async def test_a_question_is_answered_by_enter_and_closed_by_the_same_key_as_all():
-    app, _ = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, _, pilot):
         for key, said in (("enter", True), ("escape", False), ("q", False)):
             answers = []
             app.push_screen(ConfirmScreen("Reset", "Forget it?", "reset"), answers.append)
             await settled(pilot)
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
             assert answers == [said]
     assert VERBS["quit"].keys == ("q",)
 
 
 async def test_a_closed_timeline_hears_of_no_theme_and_is_let_go():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
         before = len(app.theme_changed_signal._subscriptions)
         for _ in range(2):
-            await pilot.press("g")
-            await settled(pilot)
-            await pilot.press("escape")
-            await settled(pilot)
+            await pressed(pilot, "g")
+            await pressed(pilot, "escape")
         assert len(app.theme_changed_signal._subscriptions) == before

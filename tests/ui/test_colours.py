@@ -7,22 +7,20 @@ from rlplay.trace.lenses import LENSES
 from rlplay.ui.screens.colours import AUTO, ColoursScreen
 from rlplay.ui.screens.compare import CompareScreen
 from tests.recorded import synthetic_update
-from tests.ui.stage import playground, settled, shown
+from tests.ui.stage import on_screen, pressed, settled, shown
 
 
 async def opened(pilot, source, *keys):
     source.update(1)
     await settled(pilot)
-    await pilot.press(*keys)
-    await settled(pilot)
+    await pressed(pilot, *keys)
     assert isinstance(pilot.app.screen, ColoursScreen)
     return pilot.app.screen.query_one(OptionList)
 
 
 @pytest.mark.parametrize("size", [(160, 45), (80, 24)])
 async def test_each_statistic_is_listed_with_what_it_means(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         listed = await opened(pilot, source, "C")
         assert {option.id for option in listed.options} == {AUTO, *LENSES}
         for name, lens in LENSES.items():
@@ -36,31 +34,25 @@ async def test_each_statistic_is_listed_with_what_it_means(size):
 
 
 async def test_one_choice_colours_the_tokens_and_the_list_begins_there_next_time():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         listed = await opened(pilot, source, "C")
         assert listed.highlighted_option.id == AUTO
         listed.highlighted = listed.get_option_index("entropy")
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         assert app.screen is app.panels.main
         assert app.play.lens.name == "entropy"
-        await pilot.press("C")
-        await settled(pilot)
+        await pressed(pilot, "C")
         listed = app.screen.query_one(OptionList)
         assert listed.highlighted_option.id == "entropy"
-        await pilot.press("home", "enter")
-        await settled(pilot)
+        await pressed(pilot, "home", "enter")
         assert app.play.lens_choice is None
 
 
 async def test_what_has_no_values_yet_says_when_it_will():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         source.records(synthetic_update(1)[:1])
         await settled(pilot)
-        await pilot.press("C")
-        await settled(pilot)
+        await pressed(pilot, "C")
         listed = app.screen.query_one(OptionList)
         assert "appears after ③ credit" in str(listed.get_option("advantages").prompt)
         assert "appears" not in str(listed.get_option("probability").prompt)
@@ -68,10 +60,7 @@ async def test_what_has_no_values_yet_says_when_it_will():
 
 @pytest.mark.parametrize("row", [0, -1])
 async def test_a_click_on_the_title_or_on_the_scale_opens_it(row):
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
         cursor = app.panels.tokens.cursor
         await pilot.click(app.panels.tokens, offset=(4, row % app.panels.tokens.outer_size.height))
         await settled(pilot)
@@ -80,22 +69,16 @@ async def test_a_click_on_the_title_or_on_the_scale_opens_it(row):
 
 
 async def test_before_the_first_update_nothing_is_said_to_be_missing_from_it():
-    app, _ = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, _, pilot):
         await settled(pilot)
-        await pilot.press("C")
-        await settled(pilot)
+        await pressed(pilot, "C")
         assert not any("update" in str(each.prompt) for each in app.screen.query_one(OptionList).options)
 
 
 async def test_the_colour_key_still_goes_on():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
         before = app.play.lens.name
-        await pilot.press("c")
-        await settled(pilot)
+        await pressed(pilot, "c")
         assert app.play.lens.name != before
 
 

@@ -14,7 +14,7 @@ from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.comparison import SIZE, compared, head, opened
 from tests.ui.stage import CHOSEN as SETTINGS
-from tests.ui.stage import all_text, settled
+from tests.ui.stage import all_text, pressed, settled
 
 
 async def test_x_says_why_none_is_clipped_in_the_run_with_the_cursor(tmp_path):
@@ -50,8 +50,7 @@ async def test_it_opens_on_the_newest_update_that_both_have(tmp_path):
             assert synthetic_update(3, seed)[0].prompts[0].split()[0] in all_text(tokens)
         await pilot.press("escape")
         assert app.screen is app.panels.main
-        await pilot.press("b")
-        await settled(pilot)
+        await pressed(pilot, "b")
         assert isinstance(app.screen, CompareScreen)
 
 
@@ -61,8 +60,7 @@ async def test_the_comparison_and_the_timeline_are_saved_as_views(tmp_path, keys
     async with app.run_test(size=SIZE) as pilot:
         await opened(pilot)
         for key in keys:
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
         assert shown in (tmp_path / "a.view-1.txt").read_text(encoding="utf-8")
 
 
@@ -70,8 +68,7 @@ async def test_one_cursor_moves_in_both_and_the_frame_says_what_can_be_compared(
     app = compared(tmp_path)
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        await pilot.press("down", "right", "right")
-        await settled(pilot)
+        await pressed(pilot, "down", "right", "right")
         assert screen.tokens[0].cursor == screen.tokens[1].cursor != (0, 0)
         assert screen.inspectors[0].clipping() == screen.inspectors[1].clipping(), "the same run twice"
         assert "same prefix, so comparable" in str(screen.inspectors[1].border_subtitle)
@@ -85,8 +82,7 @@ async def test_what_is_compared_stays_while_the_runs_go_on(tmp_path):
     app = compared(tmp_path, updates=(4, 4))
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        await pilot.press("left_square_bracket", "left_square_bracket", "down", "right")
-        await settled(pilot)
+        await pressed(pilot, "left_square_bracket", "left_square_bracket", "down", "right")
         assert screen.runs.number == 2
         before = all_text(screen.tokens[0]), screen.tokens[0].cursor
         for session in screen.runs.both:
@@ -111,8 +107,7 @@ async def test_it_fits_and_the_panel_key_goes_around(tmp_path, size):
                 w for w in (*screen.tokens, *screen.inspectors, *screen.curves.panels) if w.size.height and w.display
             ]
             assert any(w.has_focus for w in seen)
-            await pilot.press("p")
-            await settled(pilot)
+            await pressed(pilot, "p")
 
 
 @pytest.mark.parametrize("size", [(160, 45), (80, 24)])
@@ -130,20 +125,17 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
 
         assert seen() == ("AB", [[0], [1]])
         assert "only in the curves:  ━ C seed 2" in head(screen)
-        await pilot.press("left_square_bracket", "greater_than_sign")
-        await settled(pilot)
+        await pressed(pilot, "left_square_bracket", "greater_than_sign")
         assert seen() == ("AC", [[0], [2]])
         assert screen.runs.number == 2, "the update that was picked"
         assert "C differs in: seed 0 → 2" in head(screen)
         assert "only in the curves:  ┅ B seed 1" in head(screen)
         assert "Token · C" in str(screen.inspectors[1].border_title)
         screen.tokens[1].focus()
-        await pilot.press("v", "greater_than_sign")
-        await settled(pilot)
+        await pressed(pilot, "v", "greater_than_sign")
         assert seen() == ("BC", [[1], [2]]), "the run with the cursor stays"
         assert screen.runs.number == 3, "B has no fourth"
-        await pilot.press("less_than_sign", "question_mark")
-        await settled(pilot)
+        await pressed(pilot, "less_than_sign", "question_mark")
         assert seen()[0] == "AC"
         assert "replace the run without the cursor" in all_words(app.screen)
 
@@ -189,8 +181,7 @@ async def test_the_panel_key_lets_each_be_large_in_turn(tmp_path, size):
         for _ in range(3):
             parts = screen.tokens[0], screen.inspectors[0], screen.curves
             heights.append([part.size.height for part in parts])
-            await pilot.press("p")
-            await settled(pilot)
+            await pressed(pilot, "p")
     for part, large in zip(zip(*heights, strict=True), range(3), strict=True):
         assert max(part) == part[large]
     assert min(row[0] for row in heights) >= 5, "answers stay in sight"

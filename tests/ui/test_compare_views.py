@@ -9,7 +9,7 @@ from rlplay.ui.plot.views import Source
 from rlplay.verbs import VERBS, VIEWS
 from tests.ui.comparison import compared, opened
 from tests.ui.curve_panels import subtitle, title
-from tests.ui.stage import settled, shown
+from tests.ui.stage import pressed, settled, shown
 from tests.ui.test_belief_river import run
 
 KEYS = {name: VERBS[name].keys[0] for name in VIEWS}
@@ -39,8 +39,7 @@ async def test_each_view_names_its_run_by_what_differs_and_the_same_key_brings_t
             assert ("equal" in title(one) + title(other)) == (name == "learning")
             assert VERBS[name].title.split()[0].capitalize() in title(one)
             assert (shown(one) == shown(other)) == (name == "learning")
-        await pilot.press(KEYS["learning"])
-        await settled(pilot)
+        await pressed(pilot, KEYS["learning"])
         assert screen.curves.region.area
         assert not screen.views.region.area
 
@@ -79,19 +78,16 @@ async def test_on_a_narrow_screen_one_is_above_the_other_and_the_arrows_change_b
     app = compared(tmp_path, updates=(3, 3), seeds=(0, 1))
     async with app.run_test(size=size) as pilot:
         screen = await opened(pilot)
-        await pilot.press(KEYS["tree"])
-        await settled(pilot)
+        await pressed(pilot, KEYS["tree"])
         one, other = screen.views.panels
         assert one.has_focus
         assert one.region.bottom <= other.region.y
         assert min(one.region.height, other.region.height) >= 5
-        await pilot.press("down")
-        await settled(pilot)
+        await pressed(pilot, "down")
         assert "Pull map" in title(one)
         assert "Pull map" in title(other)
         assert screen.views.region.area
-        await pilot.press("p")
-        await settled(pilot)
+        await pressed(pilot, "p")
         assert screen.tokens[0].region.area, "the answers alone"
 
 

@@ -21,7 +21,7 @@ from textual.widgets import Input, OptionList
 
 from rlplay.ui import compat
 from tests.privates import defined, foreign, members, modules, overridden
-from tests.ui.stage import home, playground, settled, until
+from tests.ui.stage import home, on_screen, pressed, settled, until
 
 if sys.platform == "win32":
     Terminal: type = HeadlessDriver
@@ -87,11 +87,9 @@ def test_textual_has_the_table_that_keeps_closed_widgets() -> None:
 
 
 async def test_a_closed_dialogue_leaves_no_lines_behind() -> None:
-    app, _ = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, _, pilot):
         await settled(pilot)
-        await pilot.press("o")
-        await settled(pilot)
+        await pressed(pilot, "o")
         lines = weakref.ref(app.screen.query_one(OptionList)._styles_cache)
         await home(pilot)
 
@@ -119,17 +117,12 @@ def test_every_name_that_is_used_is_tested() -> None:
 @pytest.mark.parametrize("name", [*compat._OF_SCREEN, *compat._OF_COMPOSITOR])
 async def test_without_a_name_textual_draws_the_screen_below_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     group = "_OF_SCREEN" if name in compat._OF_SCREEN else "_OF_COMPOSITOR"
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("o")
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
+        await pressed(pilot, "o")
         before = texts(app)
         await pilot.press("escape")
         monkeypatch.setattr(compat, group, (f"{name}_renamed",))
-        await pilot.press("o")
-        await settled(pilot)
+        await pressed(pilot, "o")
         assert app.screen._seen_below is None
         assert texts(app) == before
 
@@ -140,8 +133,7 @@ def texts(app: Any) -> list[str]:
 
 
 async def test_without_its_names_a_screenshot_and_a_notification_do_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    app, _ = playground()
-    async with app.run_test() as pilot:
+    async with on_screen() as (app, _, pilot):
         await settled(pilot)
         for _ in range(2):
             app.notify("twice")
@@ -155,8 +147,7 @@ async def test_without_its_names_a_screenshot_and_a_notification_do_without(monk
 
 
 async def test_without_its_name_content_is_resized_by_a_new_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    app, source = playground()
-    async with app.run_test() as pilot:
+    async with on_screen() as (app, source, pilot):
         monkeypatch.setattr(compat, "hasattr", lambda _widget, _name: False, raising=False)
         source.update(1)
         await settled(pilot)

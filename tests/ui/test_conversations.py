@@ -5,7 +5,7 @@ import numpy as np
 
 from rlplay.trace.turns import turns
 from tests.recorded import synthetic_update
-from tests.ui.stage import all_text, playground, settled
+from tests.ui.stage import all_text, on_screen, settled
 
 WIDE = (160, 45)
 
@@ -28,8 +28,7 @@ def conversation():
 
 
 async def test_each_turn_begins_on_its_own_line_with_its_role():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records([conversation()])
         await settled(pilot)
         assert [turn.role for turn in turns(app.play.session.shown.sampled, 0)] == ["model", "user", "model"]
@@ -42,8 +41,7 @@ async def test_each_turn_begins_on_its_own_line_with_its_role():
 
 
 async def test_a_token_after_a_role_is_pointed_at_as_any_other():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records([conversation()])
         await settled(pilot)
         await pilot.click("#tokens", offset=(2 + len("user:  "), 3))

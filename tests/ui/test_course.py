@@ -14,7 +14,7 @@ from rlplay.ui.theme.colours import Palette, palette
 from rlplay.ui.theme.themes import THEMES
 from rlplay.ui.widgets.probe import ProbeCourse, ProbeTails
 from tests.ui.probed import SIZES, answer, begun, opened, peeked
-from tests.ui.stage import all_text, playground
+from tests.ui.stage import all_text, on_screen
 
 HERE = Prefix("How many?")
 
@@ -104,8 +104,7 @@ def test_without_candidates_there_is_nothing_to_ask() -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_probe_shows_it_and_follows_the_run(size: tuple[int, int]) -> None:
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (_, source, pilot):
         screen, asked = await opened(pilot, source)
         prefix: Any = asked[0].prefix
         await answer(pilot, source, peeked(prefix))

@@ -13,7 +13,7 @@ from rlplay.ui.plot.views import single
 from rlplay.ui.widgets.curves import CurvePanels
 from tests.recorded import synthetic_evaluated
 from tests.ui.curve_panels import Host, recorded, subtitle, title
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, pressed
 
 
 async def test_the_cursor_moves_in_all_panels_and_shows_the_values_there():
@@ -187,12 +187,10 @@ async def test_a_long_name_is_cut_and_its_value_stays():
 
 
 async def test_a_picture_is_not_there_twice_once_there_is_room_again():
-    app, source = playground()
-    async with app.run_test(size=(100, 30)) as pilot:
+    async with on_screen(size=(100, 30)) as (app, source, pilot):
         source.update(1)
         for key in ("T", "B", "T", "p", "B"):  # the river was in a panel that `p` hid
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
         rivers = [panel for panel in app.panels.curves.seen if isinstance(panel.view, River)]
         assert len(app.panels.curves.seen) == 4
         assert len(rivers) == 1

@@ -17,7 +17,7 @@ from rlplay.ui.plot.views import GHOST, LIGHT, NO_UPDATE, NOT_RECORDED, Source, 
 from rlplay.ui.widgets.curves import CurvePanels
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.curve_panels import CHOSEN, Host, recorded, subtitle, title
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, settled
 
 
 async def test_before_the_first_update_every_panel_says_what_will_be_there():
@@ -301,8 +301,7 @@ def test_a_curve_that_observe_light_leaves_out_says_so():
 
 
 async def test_a_curve_without_points_has_no_gap_in_its_title():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         source.records([synthetic_started(), *synthetic_sampling(1)])
         await settled(pilot)
         titles = [str(panel.border_title) for panel in app.panels.curves.seen]

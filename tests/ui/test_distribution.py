@@ -15,7 +15,7 @@ from rlplay.ui.theme.themes import DARK
 from rlplay.ui.widgets.lines import CORNERS
 from tests.recorded import synthetic_update
 from tests.ui.curve_panels import title
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, settled
 
 
 def test_each_bin_of_whole_numbers_counts_as_many_of_them() -> None:
@@ -73,8 +73,7 @@ def test_the_colour_scale_counts_the_sampled_tokens_of_each_shade(name: str) -> 
 
 
 async def test_answers_and_length_show_the_update_on_the_screen() -> None:
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         await settled(pilot)
         assert title(app.panels.rollouts).strip() == "Answers", "nothing is counted yet"
         source.update(1, length=20)
@@ -96,10 +95,7 @@ async def test_answers_and_length_show_the_update_on_the_screen() -> None:
 
 
 async def test_a_narrow_frame_drops_it_where_it_does_not_fit() -> None:
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
-        source.update(2)
-        await settled(pilot)
+    async with on_screen(2, size=(80, 24)) as (app, _, _):
         assert title(app.panels.rollouts).strip() == "Answers", (
             "rewards are fractions: two bars would not show their shape"
         )

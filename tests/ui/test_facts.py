@@ -72,7 +72,7 @@ def test_what_is_not_known_yet_has_no_spread_and_no_shades() -> None:
     sampled.add(synthetic_update(1)[0])
     for update in (bare, sampled):
         assert np.isnan(Facts(update).spread("credit")).all()
-        assert not Facts(update).shades(LENSES["credit"]).any()
+        assert Facts(update).shades(LENSES["credit"]).tolist() == [0] * (2 * STEPS + 1)
     assert Facts(sampled).means is None
     assert np.isfinite(Facts(sampled).spread("entropy")).all()
 
@@ -158,5 +158,8 @@ def test_the_answers_arrays_are_there_for_its_formula() -> None:
     assert set(numbers.answer) == {"logprobs", "old_logprobs", "ratio", "advantages", "ref_logprobs", "mask"}
     assert numbers.answer["mask"].all()
     assert numbers.beta is None
+    for step in (0, -1):
+        update.steps[step].metrics["kl_coef"] = 0.5 + step
+    assert Facts(update).answer(1).numbers(0).beta == -0.5
     assert update.credited is not None
     assert numbers.baseline == pytest.approx(float(update.credited.baseline[update.sampled.offsets[1]]))

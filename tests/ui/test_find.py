@@ -8,7 +8,7 @@ from textual.widgets import Input, Static
 from rlplay.ui.screens.find import FindScreen
 from rlplay.ui.theme.colours import levels
 from tests.recorded import synthetic_update
-from tests.ui.stage import playground, settled, text_of
+from tests.ui.stage import on_screen, pressed, settled, text_of
 
 SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
 
@@ -27,17 +27,12 @@ def listed(app) -> set[int]:
 
 @SIZES
 async def test_a_condition_on_answers_lists_only_those_until_escape(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
-        source.update(1, prompts=4)
-        await settled(pilot)
+    async with on_screen(1, prompts=4, size=size) as (app, _, pilot):
         rewards = app.play.session.shown.scored.rewards
         wanted = set(np.flatnonzero(rewards < 0.5).tolist())
-        await pilot.press("slash", *"reward<0.5")
-        await settled(pilot)
+        await pressed(pilot, "slash", *"reward<0.5")
         assert listed(app) == wanted, "found while it is typed"
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         assert app.screen is app.panels.main
         state = f"{len(wanted)} of {len(rewards)}"
         tokens, rollouts, below = titles(app)
@@ -45,17 +40,13 @@ async def test_a_condition_on_answers_lists_only_those_until_escape(size):
         assert state in rollouts
         assert below == "esc all answers"
         assert app.panels.tokens.cursor[0] in wanted
-        await pilot.press("escape")
-        await settled(pilot)
+        await pressed(pilot, "escape")
         assert listed(app) == set(range(len(rewards)))
         assert "of" not in titles(app)[1]
 
 
 async def test_next_and_back_go_round_the_tokens_found():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1, steps=4)
-        await settled(pilot)
+    async with on_screen(1, steps=4, size=(160, 45)) as (app, _, pilot):
         ratios = app.play.session.shown.latest_step("importance_ratio")
         many = np.flatnonzero(ratios > 1.2)
         offsets = app.play.session.shown.sampled.offsets
@@ -76,10 +67,7 @@ async def test_next_and_back_go_round_the_tokens_found():
 
 
 async def test_the_largest_is_the_largest_of_what_was_found():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
         await app.play.perform("lens", "entropy")
         await app.play.perform("find", "entropy<1")
         await settled(pilot)
@@ -90,23 +78,8 @@ async def test_the_largest_is_the_largest_of_what_was_found():
         assert here == entropy[(entropy < 1) & (sampled.mask == 1)].max() < entropy.max()
 
 
-async def test_text_is_named_in_quotes():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        sampled = app.play.session.shown.sampled
-        await app.play.perform("find", sampled.prompts[0][:9])
-        await settled(pilot)
-        assert f"“{sampled.prompts[0][:9]}”" in titles(app)[0]
-        assert set(np.flatnonzero(sampled.group == 0).tolist()) <= listed(app)
-
-
 async def test_what_was_not_found_loses_its_colour():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(160, 45)) as (app, _, pilot):
         await app.play.perform("lens", "probability")
         await app.play.perform("find", "p<0.5")
         await settled(pilot)
@@ -119,10 +92,7 @@ async def test_what_was_not_found_loses_its_colour():
 
 async def test_what_was_found_stands_out_without_colour(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(160, 45)) as (app, _, pilot):
         await app.play.perform("find", "p<0.5")
         await settled(pilot)
         drawn = {
@@ -138,34 +108,24 @@ async def test_what_was_found_stands_out_without_colour(monkeypatch):
 
 
 async def test_the_hint_names_clipped_and_it_finds_both_kinds():
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
-        source.update(1, steps=8)
-        await settled(pilot)
-        await pilot.press("slash")
-        await settled(pilot)
+    async with on_screen(1, steps=8, size=(80, 24)) as (app, _, pilot):
+        await pressed(pilot, "slash")
         assert str(app.screen.query_one(Static).render()).startswith("clipped (▲ and ▼)")
-        await pilot.press(*"clipped")
-        await settled(pilot)
+        await pressed(pilot, *"clipped")
         clips = app.play.session.shown.latest_step("clip_state")
         assert set(clips[app.play.finder.found.tokens]) == {-1, 1}
         assert app.play.finder.found.tokens.sum() == (np.abs(clips) == 1).sum()
 
 
 async def test_a_bad_expression_says_what_is_wrong_and_changes_nothing():
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("slash", *"beauty>1", "enter")
-        await settled(pilot)
+    async with on_screen(1, size=(80, 24)) as (app, _, pilot):
+        await pressed(pilot, "slash", *"beauty>1", "enter")
         assert isinstance(app.screen, FindScreen)
         words = str(app.screen.query_one(Static).render())
         assert "nothing is called 'beauty'; known: reward, advantage, length" in words
         assert app.play.finder.query is None
         app.screen.query_one(Input).value = "reward<"
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         assert "'reward<' is not a comparison" in str(app.screen.query_one(Static).render())
         await pilot.press("escape")
         await app.play.perform("find", "beauty>1")
@@ -174,27 +134,18 @@ async def test_a_bad_expression_says_what_is_wrong_and_changes_nothing():
 
 
 async def test_the_beginning_of_a_name_is_not_looked_for_before_enter():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("slash", *"len")
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
+        await pressed(pilot, "slash", *"len")
         assert app.play.finder.query is None
-        await pilot.press(*"gth>0", "space", *"rew")
-        await settled(pilot)
+        await pressed(pilot, *"gth>0", "space", *"rew")
         assert app.play.finder.query.typed == "length>0"
         app.screen.query_one(Input).value = "len"
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         assert app.play.finder.query.text == "len"
 
 
 async def test_where_nothing_fits_the_panel_says_so_and_no_key_breaks():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
         await app.play.perform("find", "reward>100")
         await settled(pilot)
         assert "No answer matches reward>100." in " ".join(text_of(app.panels.tokens).split())
@@ -206,16 +157,12 @@ async def test_where_nothing_fits_the_panel_says_so_and_no_key_breaks():
         await pilot.press("up", "down", "home", "end", "y")
         await pilot.resize_terminal(80, 24)
         await settled(pilot)
-        await pilot.press("escape")
-        await settled(pilot)
+        await pressed(pilot, "escape")
         assert listed(app) == set(range(app.play.session.shown.completions))
 
 
 async def test_what_is_looked_for_stands_while_updates_come():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, source, pilot):
         await app.play.perform("find", "correct<0.5")
         await settled(pilot)
         source.records(synthetic_update(2)[:1])
@@ -229,8 +176,7 @@ async def test_what_is_looked_for_stands_while_updates_come():
 
 
 async def test_escape_takes_the_filter_away_before_it_leaves_an_older_update():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         for number in (1, 2, 3):
             source.update(number)
         await settled(pilot)

@@ -12,7 +12,7 @@ from rlplay.ui.plot.views import single
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.words.largest import describe_largest
 from tests.recorded import END, synthetic_update
-from tests.ui.stage import playground, settled, text_of
+from tests.ui.stage import on_screen, pressed, settled, text_of
 
 WIDE = (160, 45)
 
@@ -24,10 +24,7 @@ def value_under_cursor(app, values) -> float:
 
 @pytest.mark.parametrize("lens", ["credit", "entropy", "prob_delta", "importance_ratio"])
 async def test_x_goes_to_the_token_with_the_largest_value(lens):
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1, steps=4)
-        await settled(pilot)
+    async with on_screen(1, steps=4, size=WIDE) as (app, _, pilot):
         await app.play.perform("lens", lens)
         await pilot.press("x")
         values = LENSES[lens].values(app.play.session.shown)
@@ -53,10 +50,7 @@ def test_the_token_that_x_finds_is_described(lens, best, places, own, words):
 
 
 async def test_several_as_large_are_counted_and_x_goes_through_them():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, _, pilot):
         await app.play.perform("lens", "advantages")
         values = LENSES["advantages"].values(app.play.session.shown)
         best = np.flatnonzero(values == np.nanmax(values))
@@ -75,10 +69,7 @@ async def test_several_as_large_are_counted_and_x_goes_through_them():
 
 
 async def test_what_x_found_stays_until_the_cursor_leaves_it_or_somebody_acts():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, source, pilot):
         await app.play.perform("lens", "credit")
 
         async def found():
@@ -92,8 +83,7 @@ async def test_what_x_found_stays_until_the_cursor_leaves_it_or_somebody_acts():
         lines = app.panels.narrator.render().plain.split("\n")
         assert lines[0] == f"update 1: {first}", "it names its update, which is not the one on the screen"
         assert lines[1].startswith("Update 2: reward"), "the narrator's own words stand below"
-        await pilot.press("left" if app.panels.tokens.cursor[1] else "right")
-        await settled(pilot)
+        await pressed(pilot, "left" if app.panels.tokens.cursor[1] else "right")
         assert "Largest" not in app.panels.narrator.render().plain
         assert (await found()).startswith("Largest credit")
         await pilot.press("m")
@@ -101,10 +91,7 @@ async def test_what_x_found_stays_until_the_cursor_leaves_it_or_somebody_acts():
 
 
 async def test_what_x_found_stays_in_a_lesson_while_the_engine_runs():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, source, pilot):
         app.panels.narrator.say("Look at them.")
         await app.play.perform("lens", "credit")
         await pilot.press("x")
@@ -119,10 +106,7 @@ async def test_what_x_found_stays_in_a_lesson_while_the_engine_runs():
 
 
 async def test_rounding_does_not_choose_among_values_that_are_the_same():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, _, _):
         await app.play.perform("lens", "advantages")
         tokens, values = app.panels.tokens, app.panels.tokens._values
         places, best = tokens.largest()
@@ -133,10 +117,7 @@ async def test_rounding_does_not_choose_among_values_that_are_the_same():
 
 
 async def test_what_is_found_far_away_is_shown_with_what_is_around_it():
-    app, source = playground()
-    async with app.run_test(size=(160, 30)) as pilot:
-        source.update(1, prompts=12)
-        await settled(pilot)
+    async with on_screen(1, prompts=12, size=(160, 30)) as (app, _, pilot):
         app.play.point(24, 0)
         await settled(pilot)
         row, _ = app.panels.tokens._layout.place(24, 0)
@@ -144,14 +125,12 @@ async def test_what_is_found_far_away_is_shown_with_what_is_around_it():
         assert app.panels.tokens.scroll_y + 2 <= row <= app.panels.tokens.scroll_y + height - 3
         assert app.panels.rollouts.scroll_y == app.panels.tokens.scroll_y
         top = app.panels.tokens.scroll_y
-        await pilot.press("down")
-        await settled(pilot)
+        await pressed(pilot, "down")
         assert app.panels.tokens.scroll_y == top, "a step scrolls no more than it has to"
 
 
 async def test_without_a_positive_credit_x_finds_the_most_negative():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         records = synthetic_update(1, steps=8)
         for step in records:
             if isinstance(step, Stepped):
@@ -167,8 +146,7 @@ async def test_without_a_positive_credit_x_finds_the_most_negative():
 
 
 async def test_a_statistic_not_yet_computed_says_when_it_appears():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records([record for record in synthetic_update(1)[:2] if not isinstance(record, Scored)])
         await app.play.perform("lens", "credit")
         await settled(pilot)
@@ -177,10 +155,7 @@ async def test_a_statistic_not_yet_computed_says_when_it_appears():
 
 
 async def test_y_copies_what_has_the_focus():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, _, pilot):
         app.play.point(1, 2)
         sampled = app.play.session.shown.sampled
         start, end = sampled.offsets[1:3]
@@ -202,10 +177,7 @@ async def test_y_copies_what_has_the_focus():
 
 
 async def test_nothing_that_a_terminal_obeys_is_copied():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, _, pilot):
         app.panels.rollouts.focus()
         await pilot.press("y")
         assert "\x1b" in "".join(app.play.session.shown.sampled.texts[: app.play.session.shown.sampled.offsets[1]])
@@ -220,8 +192,7 @@ async def chosen(pilot, verb, argument=None):
 
 @pytest.mark.parametrize("knob", ["algorithm", "beta", "cliprange_value"])
 async def test_a_knob_opens_the_panel_on_it(knob):
-    app, _ = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, _, pilot):
         await settled(pilot)
         await chosen(pilot, "knobs", knob)
         assert isinstance(app.screen, KnobsScreen)
@@ -230,10 +201,7 @@ async def test_a_knob_opens_the_panel_on_it(knob):
 
 
 async def test_a_metric_puts_its_curve_up():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, _, pilot):
         app.panels.curves.panels[2].focus()
         await settled(pilot)
         await chosen(pilot, "curve", "grad_norm")
@@ -257,10 +225,7 @@ async def test_a_metric_puts_its_curve_up():
     ],
 )
 async def test_curves_put_up_one_after_another_all_stay_where_there_is_room(width, views):
-    app, source = playground()
-    async with app.run_test(size=(width, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(width, 35)) as (app, _, pilot):
         for metric in ("loss", "grad_norm", "num_tokens"):
             app.panels.curves.put_up(metric)
             await pilot.pause()
@@ -269,10 +234,7 @@ async def test_curves_put_up_one_after_another_all_stay_where_there_is_room(widt
 
 
 async def test_a_curve_is_put_up_where_it_can_be_seen():
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(80, 24)) as (app, _, pilot):
         await chosen(pilot, "curve", "grad_norm")
         panel = next(panel for panel in app.panels.curves.panels if panel.view == single("grad_norm"))
         assert panel.has_focus

@@ -7,7 +7,7 @@ import pytest
 from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind
 from rlplay.ui.app import RlplayApp
 from tests.recorded import synthetic_sampling
-from tests.ui.stage import Fed, playground, settled, shown, text_of
+from tests.ui.stage import Fed, playground, pressed, settled, shown, text_of
 
 SIZES = [(80, 24), (160, 45), (240, 67)]
 LESSON = [{"say": "Watch."}, {"phase": 1}, {"say": "There they are."}]
@@ -57,10 +57,8 @@ async def test_space_runs_on_while_the_first_batch_is_sampled_and_then_pauses() 
         await settled(pilot)
         source.status(running=True)
         await settled(pilot)
-        await pilot.press("space")
-        await settled(pilot)
-        await pilot.press("space")
-        await settled(pilot)
+        await pressed(pilot, "space")
+        await pressed(pilot, "space")
         assert [each for each in source.commands if isinstance(each, Advance | Pause)] == [
             Advance("phase", 1),
             Advance("forever"),
@@ -85,12 +83,10 @@ async def test_the_lesson_goes_back_before_its_first_step_of_the_engine() -> Non
         source.records(synthetic_sampling(1))
         source.status(phase="score")
         await settled(pilot)
-        await pilot.press("t")
-        await settled(pilot)
+        await pressed(pilot, "t")
         assert "Watch." in shown(app.panels.narrator)
         assert moves(source) == [Advance("phase", 1)], "a text alone goes with the answers on the screen"
-        await pilot.press("t")
-        await settled(pilot)
+        await pressed(pilot, "t")
         assert moves(source) == [Advance("phase", 1), Rewind(0)]
         source.status()
         await settled(pilot)
@@ -105,8 +101,7 @@ async def test_the_answers_stay_where_the_lesson_comes_to_the_same(step: dict[st
         source.records(synthetic_sampling(1))
         source.status(phase="score")
         await settled(pilot)
-        await pilot.press("t")
-        await settled(pilot)
+        await pressed(pilot, "t")
         assert Rewind(0) not in source.commands
 
 
@@ -116,6 +111,5 @@ async def test_the_lesson_offers_to_go_back_once_the_user_has_gone_on() -> None:
         await settled(pilot)
         source.status(phase="credit")
         await settled(pilot)
-        await pilot.press("t")
-        await settled(pilot)
+        await pressed(pilot, "t")
         assert "The lesson begins at the start" in shown(app.panels.narrator)

@@ -11,7 +11,7 @@ from rlplay.ui.session.sources import ReplaySource
 from tests.benchmarks.bench_long import update_records, write_run
 from tests.recorded import synthetic_sampling, synthetic_update
 from tests.ui.comparison import opened
-from tests.ui.stage import all_text, playground, settled, text_of
+from tests.ui.stage import all_text, on_screen, pressed, settled, text_of
 
 WIDE = (160, 45)
 
@@ -37,15 +37,13 @@ def repeated_update(number: int = 1) -> list[AnyRecord]:
 
 
 async def test_long_answers_are_a_list_and_enter_unfolds_one():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records(long_update())
         await settled(pilot)
         assert app.panels.tokens.count() == 64 + 8 * 2 - 1, "an answer is a line, a prompt is a line and a blank"
         lines = text_of(app.panels.tokens).split("\n")
         assert lines[1].rstrip().endswith(" …")
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         assert len(app.panels.tokens._layout.rows_of(0)) > 10
         assert app.panels.tokens.count() == app.panels.rollouts.count()
         whole = "".join(
@@ -54,24 +52,20 @@ async def test_long_answers_are_a_list_and_enter_unfolds_one():
         )
         sampled = app.play.session.shown.sampled
         assert whole.startswith("".join(sampled.texts[:5]).split("\n")[0])
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         assert len(app.panels.tokens._layout.rows_of(0)) == 1
 
 
 async def test_a_folded_line_shows_the_part_around_the_cursor():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records(long_update())
         await settled(pilot)
-        await pilot.press("end")
-        await settled(pilot)
+        await pressed(pilot, "end")
         row = text_of(app.panels.tokens).split("\n")[1]
         assert row.startswith("▸…")
         assert "∎" in row
         assert not row.rstrip().endswith(" …"), "nothing follows"
-        await pilot.press("left", "down", "up")
-        await settled(pilot)
+        await pressed(pilot, "left", "down", "up")
         completion, token = app.panels.tokens.cursor
         assert completion == 0
         row, _ = app.panels.tokens._layout.place(0, token)
@@ -79,8 +73,7 @@ async def test_a_folded_line_shows_the_part_around_the_cursor():
 
 
 async def test_a_click_after_the_text_unfolds_it():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records(long_update())
         await settled(pilot)
         width = sum(cell.width for cell in app.panels.tokens.rows[2].cells)
@@ -91,8 +84,7 @@ async def test_a_click_after_the_text_unfolds_it():
 
 
 async def test_found_tokens_are_in_sight_in_folded_answers():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         records = long_update()
         late = int(records[0].offsets[4]) + 400
         records[0].texts[late] = " zebra"
@@ -106,8 +98,7 @@ async def test_found_tokens_are_in_sight_in_folded_answers():
 
 
 async def test_while_answers_grow_their_newest_line_is_shown():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         steps = synthetic_sampling(1, generations=2, length=LONG * 2)
         longer = msgspec.structs.replace(long_update(8, 400)[0], done=False)
         source.records([steps[0], longer])
@@ -117,8 +108,7 @@ async def test_while_answers_grow_their_newest_line_is_shown():
 
 
 async def test_identical_answers_with_one_reward_are_one_line():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         records = repeated_update()
         source.records(records[:1])
         await settled(pilot)
@@ -131,32 +121,16 @@ async def test_identical_answers_with_one_reward_are_one_line():
         assert "same text as answer 2" in all_text(app.panels.tokens), "the one that earned less"
         app.play.point(6, 1)
         assert app.panels.tokens.cursor == (1, 1), "the answer that stands for it"
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         assert app.panels.tokens._order == list(range(8))
         app.play.point(3, 0)
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         assert app.panels.tokens._order == [0, 1, 2, 5]
         assert app.panels.tokens.cursor[0] == 1
 
 
-async def test_find_goes_through_what_is_listed_and_counts_all():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.records(repeated_update())
-        await settled(pilot)
-        await app.play.perform("find", "reward=1")
-        await settled(pilot)
-        assert "5 of 8" in app.panels.tokens.border_title
-        assert app.panels.tokens._order == [1]
-        await pilot.press("f")
-        assert app.panels.tokens.cursor == (1, 0)
-
-
 async def test_an_answer_is_numbered_among_all_of_them():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records(repeated_update())
         await settled(pilot)
         app.play.lens_choice = "entropy"
@@ -166,12 +140,8 @@ async def test_an_answer_is_numbered_among_all_of_them():
 
 
 async def test_what_is_not_folded_says_so():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("enter")
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, _, pilot):
+        await pressed(pilot, "enter")
         assert "not folded" in app._notifications.__iter__().__next__().message
 
 
@@ -181,8 +151,7 @@ async def test_in_a_comparison_enter_unfolds_the_answer_in_both_runs(tmp_path):
     async with app.run_test(size=WIDE) as pilot:
         screen = await opened(pilot)
         assert [tokens.count() for tokens in screen.tokens] == [9, 9]
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         heights = [len(tokens._layout.rows_of(0)) for tokens in screen.tokens]
         assert heights[0] == heights[1] > 3
         assert app.play.folding.unfolded == set(), "the main screen stays as it is"
@@ -190,8 +159,7 @@ async def test_in_a_comparison_enter_unfolds_the_answer_in_both_runs(tmp_path):
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45)])
 async def test_folded_lines_fit_their_panel(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         source.records(long_update())
         await settled(pilot)
         width = app.panels.tokens.scrollable_content_region.width

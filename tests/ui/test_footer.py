@@ -9,7 +9,7 @@ from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
 from rlplay.verbs import VERBS
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, playground, pressed, settled
 
 PANELS = [Tokens, Rollouts, Inspector, CurvePanel]
 NEEDED = ("space run/pause", "? help", "q quit")
@@ -42,24 +42,16 @@ async def test_it_shows_the_keys_of_the_panel_with_the_focus(size):
 
 
 async def test_enter_has_the_name_of_what_it_does_in_the_view():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(160, 45)) as (app, _, pilot):
         for key, name in (("P", "enter next region"), ("E", "enter answers"), ("B", "enter look")):
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
             assert isinstance(app.focused, CurvePanel)
             assert name in line(app)
 
 
 async def test_a_picture_without_a_cursor_offers_no_keys_of_the_cursor():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("T")
-        await settled(pilot)
+    async with on_screen(1, size=(160, 45)) as (app, _, pilot):
+        await pressed(pilot, "T")
         assert isinstance(app.focused, CurvePanel)
         assert "↑ ↓ metric" in line(app)
         assert "cursor" not in line(app)
@@ -67,8 +59,7 @@ async def test_a_picture_without_a_cursor_offers_no_keys_of_the_cursor():
 
 
 async def test_on_a_curve_a_wide_screen_has_all_its_keys():
-    app, _ = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, _, pilot):
         app.panels.curves.panels[0].focus()
         await settled(pilot)
         assert "L log" in line(app)
@@ -114,8 +105,7 @@ def test_every_verb_in_it_has_its_turn_to_go():
 
 
 async def test_a_click_on_one_of_several_keys_presses_that_one():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         source.update(1)
         source.update(2)
         source.update(3)

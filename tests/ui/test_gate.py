@@ -22,7 +22,7 @@ from rlplay.trace.text import MARKS, NOTHING, harmless, one_by_one, visible, vis
 from rlplay.ui.compat import lines_of
 from rlplay.ui.terminal.gate import GatedApp, LastGate, passed
 from rlplay.ui.widgets.entry import Entry
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, playground
 
 BLACK = Color(0, 0, 0)
 
@@ -102,10 +102,7 @@ async def test_a_careless_widget_changes_nothing() -> None:
 
 
 async def test_panels_of_lines_pass_their_borders_and_lines_themselves() -> None:
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
         app.panels.tokens.border_title = Careless.EVIL
         app.panels.tokens._strips[0] = [], Strip([Segment("\x1b]0;owned\x07".ljust(99))])
         app.panels.tokens.refresh()

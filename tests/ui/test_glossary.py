@@ -16,7 +16,7 @@ from rlplay.ui.screens.glossary import GlossaryScreen, entry
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.screens.probe import ProbeScreen
 from rlplay.ui.screens.timeline import TimelineScreen
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, playground, pressed, settled
 
 SIZES = pytest.mark.parametrize("size", [(160, 45), (80, 24)])
 
@@ -27,18 +27,13 @@ def explained(screen) -> str:
 
 @SIZES
 async def test_it_opens_on_the_colour_and_typing_narrows_it(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=size) as (app, _, pilot):
         await app.play.perform("lens", "entropy")
-        await pilot.press("d")
-        await settled(pilot)
+        await pressed(pilot, "d")
         assert isinstance(app.screen, GlossaryScreen)
         assert app.screen.term is TERMS["Entropy"]
         assert LENSES["entropy"].formula.split()[0] in explained(app.screen)
-        await pilot.press(*"clipping")
-        await settled(pilot)
+        await pressed(pilot, *"clipping")
         assert app.screen.term is TERMS["Clipping"]
         assert f"of {len(TERMS)}" in str(app.screen.query_one("Vertical").border_title)
         await pilot.press("down", "down", "up")
@@ -49,16 +44,12 @@ async def test_it_opens_on_the_colour_and_typing_narrows_it(size):
 
 @SIZES
 async def test_enter_goes_to_every_kind_of_place(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=size) as (app, _, pilot):
 
         async def jump(term):
             await app.play.perform("glossary", term)
             await settled(pilot)
-            await pilot.press("enter")
-            await settled(pilot)
+            await pressed(pilot, "enter")
 
         await jump("credit")
         assert app.play.lens is LENSES["credit"]
@@ -116,8 +107,7 @@ def test_every_word_says_all_there_is_and_names_the_way_there():
 
 @pytest.mark.parametrize(("term", "key"), [("Reward hacking", "ctrl+l"), ("Agent", "enter")])
 async def test_a_key_opens_the_lesson_at_the_moment_that_shows_it(term, key):
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
         await settled(pilot)
         await app.play.perform("glossary", term)
         await settled(pilot)
@@ -136,8 +126,7 @@ async def test_where_no_lesson_can_be_opened_its_share_code_is_copied():
         await settled(pilot)
         await app.play.perform("glossary", "Reward hacking")
         await settled(pilot)
-        await pilot.press("ctrl+l")
-        await settled(pilot)
+        await pressed(pilot, "ctrl+l")
         assert app.clipboard.startswith("rlplay rlp1-")
         shared = shared_in(app.clipboard.split()[1])
     lesson, words = TERMS["Reward hacking"].moment
@@ -146,8 +135,7 @@ async def test_where_no_lesson_can_be_opened_its_share_code_is_copied():
 
 async def test_a_word_that_no_lesson_shows_has_no_such_key(monkeypatch):
     monkeypatch.setitem(TERMS, "LLM judge", msgspec.structs.replace(TERMS["LLM judge"], moment=None))
-    app, _ = playground()
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with on_screen(size=(120, 40)) as (app, _, pilot):
         await settled(pilot)
         await app.play.perform("glossary", "LLM judge")
         await settled(pilot)
@@ -158,8 +146,7 @@ async def test_a_word_that_no_lesson_shows_has_no_such_key(monkeypatch):
 
 
 async def test_an_algorithm_is_shown_by_its_equations():
-    app, _ = playground()
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with on_screen(size=(120, 40)) as (app, _, pilot):
         await settled(pilot)
         await app.play.perform("glossary", "dapo")
         await settled(pilot)
@@ -173,13 +160,11 @@ async def test_an_algorithm_is_shown_by_its_equations():
 
 
 async def test_where_nothing_is_found_it_says_so():
-    app, _ = playground()
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with on_screen(size=(120, 40)) as (app, _, pilot):
         await settled(pilot)
         await app.play.perform("glossary")
         await settled(pilot)
-        await pilot.press(*"xyzzy", "enter", "down")
-        await settled(pilot)
+        await pressed(pilot, *"xyzzy", "enter", "down")
         assert isinstance(app.screen, GlossaryScreen)
         assert explained(app.screen).startswith("No entry matches.")
         app.screen.query_one(Input).value = ""
@@ -188,10 +173,7 @@ async def test_where_nothing_is_found_it_says_so():
 
 
 async def test_a_click_on_the_place_goes_there():
-    app, source = playground()
-    async with app.run_test(size=(120, 40)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 40)) as (app, _, pilot):
         await app.play.perform("glossary", "entropy")
         await settled(pilot)
         text = app.screen.query_one(Static)

@@ -24,7 +24,7 @@ from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words.diagnoses import warning
 from rlplay.ui.words.narration import DETAILS
 from tests.recorded import synthetic_started, synthetic_update
-from tests.ui.stage import playground, settled, until
+from tests.ui.stage import on_screen, pressed, settled, until
 
 
 def cut(number):
@@ -45,11 +45,9 @@ def health_text(app) -> str:
 
 
 async def test_it_opens_by_its_key_on_the_last_finished_update_and_leads_to_the_knobs():
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
         await settled(pilot)
-        await pilot.press("h")
-        await settled(pilot)
+        await pressed(pilot, "h")
         assert "press u for the first update" in health_text(app)
         source.records([*cut(1), *synthetic_update(2)[:1]])
         await settled(pilot)
@@ -58,14 +56,12 @@ async def test_it_opens_by_its_key_on_the_last_finished_update_and_leads_to_the_
         assert "9 of 16 answers were cut" in health_text(app)
         assert "Change: Raise max_completion_length." in health_text(app)
         assert "– Critic  not enough data" in health_text(app)
-        await pilot.press("k")
-        await settled(pilot)
+        await pressed(pilot, "k")
         assert app.tuning.knobs is not None
 
 
 async def test_enter_goes_to_the_token_that_shows_the_problem():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         for number in (1, 2):
             for record in cut(number):
                 source.kept.setdefault(number, Update(number)).add(record)
@@ -79,18 +75,15 @@ async def test_enter_goes_to_the_token_that_shows_the_problem():
         await settled(pilot)
         assert examine(app.play.session)[1][0].place.update == 2
         app.play.session.look_at(1)
-        await pilot.press("h")
-        await settled(pilot)
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "h")
+        await pressed(pilot, "enter")
         assert app.screen is app.panels.main
         assert app.play.session.shown.number == place.update == 1
         assert app.panels.tokens.cursor == (place.answer, place.token)
 
 
 async def test_a_finding_about_an_older_update_opens_that_update(monkeypatch):
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         for number in (1, 2):
             source.kept[number] = Update(number)
             for record in synthetic_update(number):
@@ -99,28 +92,23 @@ async def test_a_finding_about_an_older_update_opens_that_update(monkeypatch):
         await settled(pilot)
         finding = Finding("x", "Title", "E.", "C.", "D.", place=Place(1, 3, 2))
         monkeypatch.setattr(health, "examine", lambda session: (examine(session)[0], [finding]))
-        await pilot.press("h")
-        await settled(pilot)
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "h")
+        await pressed(pilot, "enter")
         assert app.play.session.shown.number == 1
         assert app.panels.tokens.cursor == (3, 2)
 
 
 async def test_a_healthy_run_is_reported_as_healthy():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         source.update(1)
         source.update(2)
         await settled(pilot)
-        await pilot.press("h")
-        await settled(pilot)
+        await pressed(pilot, "h")
         first, second = app.play.session.run.history.series("reward")[1]
         reward = f"Reward from {first:.3g} at update 1 to {second:.3g} at 2."
         assert health_text(app).startswith(f"No problem found. {reward}")
         assert not app.screen.query_one(OptionList).display
-        await pilot.press("h")
-        await settled(pilot)
+        await pressed(pilot, "h")
         assert app.screen is app.panels.main
 
 
@@ -161,8 +149,7 @@ async def test_a_replay_opens_with_the_finding_of_the_whole_run(tmp_path, monkey
         await until(pilot, lambda: any(said))
         await settled(pilot)
         assert [finding.name for finding in examine(app.play.session)[1]] == [finding.name for finding in expected]
-        await pilot.press("h")
-        await settled(pilot)
+        await pressed(pilot, "h")
         assert expected[0].title in health_text(app)
     assert {text for text in said if text} == {warning(expected[0]) + DETAILS}, "nothing else meanwhile"
 
@@ -195,6 +182,5 @@ async def test_a_recording_without_an_update_names_no_key_for_one(tmp_path):
     app = RlplayApp(ReplaySource(tmp_path / "empty.rlplay"))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.play.session.place == "end")
-        await pilot.press("h")
-        await settled(pilot)
+        await pressed(pilot, "h")
         assert health_text(app).strip() == NO_UPDATE

@@ -14,7 +14,7 @@ from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui.screens.held_out import HeldOutScreen
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from tests.recorded import synthetic_evaluated, synthetic_started, synthetic_update
-from tests.ui.stage import playground, settled, shown
+from tests.ui.stage import on_screen, pressed, settled, shown
 
 
 def words(app: Any) -> tuple[str, str]:
@@ -23,11 +23,9 @@ def words(app: Any) -> tuple[str, str]:
 
 
 async def test_it_shows_the_newest_answers_up_to_the_update_on_the_screen() -> None:
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         await settled(pilot)
-        await pilot.press("e")
-        await settled(pilot)
+        await pressed(pilot, "e")
         assert words(app) == ("Held-out answers", "No held-out answers are on record up to this update.")
         source.evaluated = [synthetic_evaluated(0), synthetic_evaluated(2), synthetic_evaluated(9)]
         source.records(synthetic_update(3))
@@ -40,22 +38,19 @@ async def test_it_shows_the_newest_answers_up_to_the_update_on_the_screen() -> N
         await pilot.press("o")
         _, text = words(app)
         assert text.index("1.20  3 + 4 = 7") > text.index("0.20  3 + 4 = 8"), "the worst first"
-        await pilot.press("e")
-        await settled(pilot)
+        await pressed(pilot, "e")
         assert not isinstance(app.screen, HeldOutScreen)
 
 
 async def test_columns_are_beside_the_prompt_and_long_answers_fold() -> None:
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         odd = msgspec.structs.replace(
             synthetic_evaluated(0), columns=[{"answer": "7\x1b[31m"}, {"answer": 8}],
             completions=["[b]" + "long " * 200 + "end", "short"], rewards=np.array([np.nan, 1.0]),
         )  # fmt: skip
         source.evaluated = [odd]
         await settled(pilot)
-        await pilot.press("e")
-        await settled(pilot)
+        await pressed(pilot, "e")
         title, text = words(app)
         assert title == "Held-out answers before training · 2 answers · mean reward 1.00"
         assert "How many apples has Tom? · answer 7␛[31m" in text

@@ -19,7 +19,7 @@ from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
 from rlplay.verbs import VERBS
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, pressed, settled
 
 
 class Host(App):
@@ -136,13 +136,11 @@ async def test_kl_is_explained_in_words_where_it_is_drawn():
 
 
 async def test_a_second_question_mark_leads_to_the_glossary():
-    app, _ = playground()
-    async with app.run_test(size=(100, 30)) as pilot:
+    async with on_screen(size=(100, 30)) as (app, _, pilot):
         await settled(pilot)
         await pilot.press("question_mark")
         assert isinstance(app.screen, HelpScreen)
-        await pilot.press("question_mark")
-        await settled(pilot)
+        await pressed(pilot, "question_mark")
         assert isinstance(app.screen, GlossaryScreen)
         await pilot.press("escape")
         assert app.screen is app.panels.main

@@ -8,16 +8,13 @@ from rich.style import Style
 from rlplay.ui.format.text import quoted
 from rlplay.ui.widgets.inspector import _folded
 from tests.recorded import synthetic_update
-from tests.ui.stage import all_text, playground, settled, text_of
+from tests.ui.stage import all_text, on_screen, settled, text_of
 
 WIDE = (160, 45)
 
 
 async def test_clipped_tokens_are_marked_and_explained():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1, steps=8)
-        await settled(pilot)
+    async with on_screen(1, steps=8, size=WIDE) as (app, _, _):
         clips = app.play.session.shown.latest_step("clip_state")
         marks = all_text(app.panels.tokens)
         assert marks.count("▲") == int((clips > 0).sum())
@@ -31,8 +28,7 @@ async def test_clipped_tokens_are_marked_and_explained():
 
 
 async def test_each_number_names_its_optimizer_steps():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         sampled, scored, credited, *steps, _ = synthetic_update(1, steps=8)
         source.records([sampled, scored, credited, *steps[:3]])
         await settled(pilot)
@@ -63,8 +59,7 @@ def test_a_formula_is_broken_at_blanks_only():
 
 
 async def test_one_optimizer_step_needs_no_number():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         *before, _ = synthetic_update(1, steps=1)
         source.records(before)
         await settled(pilot)
@@ -74,8 +69,7 @@ async def test_one_optimizer_step_needs_no_number():
 
 
 async def test_a_candidate_that_was_not_asked_again_has_a_dot_and_keeps_its_bar():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         *before, finished = synthetic_update(1)
         source.records([*before, msgspec.structs.replace(finished, top_logprobs=finished.top_logprobs * np.nan)])
         await settled(pilot)
@@ -89,8 +83,7 @@ async def test_a_candidate_that_was_not_asked_again_has_a_dot_and_keeps_its_bar(
 
 
 async def test_weights_of_rewards_are_shown_in_full():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         sampled, scored, *_ = synthetic_update(1)
         weights = dict.fromkeys(scored.weights, 0.25)
         source.records([sampled, msgspec.structs.replace(scored, weights=weights)])
@@ -109,8 +102,7 @@ def candidates(app):
 
 @pytest.mark.parametrize(("size", "words"), [(WIDE, "all others"), ((120, 35), "others")])
 async def test_what_no_candidate_shows_is_in_a_line_for_all_others(size, words):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         *before, finished = synthetic_update(1)
         # Every candidate written down before the update has lost nearly all it had.
         source.records([*before, msgspec.structs.replace(finished, top_logprobs=finished.top_logprobs - 5)])
@@ -127,8 +119,7 @@ async def test_what_no_candidate_shows_is_in_a_line_for_all_others(size, words):
 
 
 async def test_a_candidate_that_became_likely_is_listed_however_unlikely_it_was():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         *before, finished = synthetic_update(1)
         sampled = before[0]
         risen = finished.top_logprobs.copy()
@@ -143,8 +134,7 @@ async def test_a_candidate_that_became_likely_is_listed_however_unlikely_it_was(
 
 
 async def test_a_token_that_only_the_update_made_likely_is_listed_with_what_is_known_of_it():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         *before, finished = synthetic_update(1)
         sampled, lost = before[0], finished.top_logprobs - 5
         new = {"favourite_ids": np.full_like(finished.favourite_ids, 99_999), "pieces": {99_999: "n\x1b[1m\x07"}}
@@ -165,8 +155,7 @@ async def test_a_token_that_only_the_update_made_likely_is_listed_with_what_is_k
 
 
 async def test_a_newcomer_may_have_been_likelier_than_the_token_that_was_sampled():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         *before, finished = synthetic_update(1)
         sampled = before[0]
         ids, rare, top = sampled.token_ids.copy(), sampled.old_logprobs.copy(), sampled.top_logprobs.copy()
@@ -182,8 +171,7 @@ async def test_a_newcomer_may_have_been_likelier_than_the_token_that_was_sampled
 
 
 async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmlessly():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         first, *others = synthetic_update(1)
         row = {
             "answer": "30\x1b]0;owned\x07",
@@ -213,8 +201,7 @@ async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmle
 
 
 async def test_what_a_reward_function_logged_is_beside_the_answer():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         sampled, scored, *_ = synthetic_update(1)
         columns = {"parsed": [f"<{row}>\x1b[31m" + "long " * 40 for row in range(len(sampled.group))],
                    "depth": [None] + [1.5] * (len(sampled.group) - 1)}  # fmt: skip

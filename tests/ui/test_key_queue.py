@@ -12,12 +12,12 @@ from textual.command import CommandPalette
 from textual.keys import _character_to_key
 from textual.widgets import Input
 
-from rlplay.ui.key_queue import KeyQueue
+from rlplay.ui.key_queue import ROUNDS, KeyQueue
 from rlplay.ui.screens.find import FindScreen
 from rlplay.ui.screens.glossary import GlossaryScreen
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.screens.probe import ProbeScreen
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, settled
 
 
 def typed(app, *keys: str) -> None:
@@ -39,10 +39,7 @@ def typed(app, *keys: str) -> None:
     ],
 )
 async def test_what_is_typed_right_after_a_key_that_opens_an_input_stands_in_it(opens, screen):
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, source, pilot):
         before = len(source.commands)
         typed(app, *opens, *"quzsn")
         await settled(pilot)
@@ -54,10 +51,7 @@ async def test_what_is_typed_right_after_a_key_that_opens_an_input_stands_in_it(
 
 
 async def test_keys_after_the_one_that_closes_belong_to_what_was_below():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, source, pilot):
         typed(app, *"/length>0", "enter", "u", "d", *"beta", "escape", "u")
         await settled(pilot)
         assert app.screen is app.panels.main
@@ -66,10 +60,7 @@ async def test_keys_after_the_one_that_closes_belong_to_what_was_below():
 
 
 async def test_a_question_is_not_answered_from_a_screen_that_covers_it():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
         app.panels.narrator.ask("Longer?", ["shorter", "longer"])
         typed(app, "g", "1", "2", "escape")
         await settled(pilot)
@@ -80,10 +71,7 @@ async def test_a_question_is_not_answered_from_a_screen_that_covers_it():
 
 
 async def test_what_is_pasted_keeps_its_place_among_the_keys():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
         typed(app, "/", "l", "e")
         app.post_message(events.Paste("ngth"))
         typed(app, *">0")
@@ -92,8 +80,7 @@ async def test_what_is_pasted_keeps_its_place_among_the_keys():
 
 
 async def test_leaving_waits_for_nothing():
-    app, _ = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, _, pilot):
         await settled(pilot)
         typed(app, *"/abc", "ctrl+q", *"def")
         await pilot.pause()
@@ -101,8 +88,7 @@ async def test_leaving_waits_for_nothing():
 
 
 async def test_control_c_names_the_key_that_quits():
-    app, _ = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, _, pilot):
         await settled(pilot)
         await pilot.press("ctrl+c")
         assert "q quits" in [notice.message for notice in app._notifications][-1]
@@ -174,6 +160,41 @@ async def test_only_keys_that_are_held_down_are_taken_together(keys: str, order:
     assert not desk.queue.busy
     desk.log.clear()
     assert await desk.typed("z") == "z |"
+
+
+class Named(Screen):
+    """A panel in a screen in an app, each of which notes that it has passed a message on."""
+
+    def __init__(self, log: list[str], *names: str) -> None:
+        super().__init__(log)
+        self.path = [Stop(log, name) for name in names]
+
+    @property
+    def ancestors_with_self(self) -> list[Any]:
+        return self.path
+
+
+class Stop(Screen):
+    def __init__(self, log: list[str], name: str) -> None:
+        super().__init__(log)
+        self.name = name
+
+    def call_later(self, done: Callable[[], None]) -> bool:
+        self.log.append(self.name)
+        done()
+        return True
+
+
+async def test_what_a_key_left_is_waited_for_before_what_it_opened() -> None:
+    desk = Desk()
+    desk.screen = Named(desk.log, "input", "panel", "screen", "app")
+
+    async def opens(event: events.Key | events.Paste) -> None:
+        desk.screen = Named(desk.log, "dialogue", "app")
+
+    desk.queue._give_out = opens
+    await desk.typed("a")
+    assert desk.log == ["input", "panel", "screen", "dialogue", "app"] * ROUNDS
 
 
 async def test_what_is_pasted_is_no_repeat_of_a_key() -> None:

@@ -16,7 +16,7 @@ from rlplay.scenario.share import shared_in
 from rlplay.ui.messages import Drafted
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch
-from tests.ui.stage import PATIENCE, playground, settled, until
+from tests.ui.stage import PATIENCE, on_screen, pressed, until
 
 CHOSEN = resolve({"algorithm": "grpo"})
 
@@ -78,10 +78,7 @@ async def test_an_algorithm_says_what_it_changes():
 
 
 async def test_a_preview_that_comes_before_the_screen_is_there_is_shown_once_it_is():
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(80, 24)) as (app, _, pilot):
         app.tuning.open()
         app.tuning.knobs.tell(["No preview yet."])
         await until(pilot, lambda: app.screen is app.tuning.knobs and app.screen.is_mounted)
@@ -365,21 +362,14 @@ async def test_the_list_has_the_focus_at_once(monkeypatch):
 
 
 async def test_the_knobs_open_on_what_the_focused_curve_is_about_or_where_they_were_left():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("k")
-        await settled(pilot)
+    async with on_screen(1, size=(160, 45)) as (app, _, pilot):
+        await pressed(pilot, "k")
         assert app.screen.name_under_cursor == "algorithm"
-        await pilot.press("down", "escape")
-        await settled(pilot)
+        await pressed(pilot, "down", "escape")
         await app.play.perform("curve", "kl")
-        await pilot.press("k")
-        await settled(pilot)
+        await pressed(pilot, "k")
         assert app.screen.name_under_cursor == "beta"
         await pilot.press("escape")
         app.panels.tokens.focus()
-        await pilot.press("k")
-        await settled(pilot)
+        await pressed(pilot, "k")
         assert app.screen.name_under_cursor == "beta"

@@ -19,7 +19,7 @@ from rlplay.ui.screens.labels import LabelScreen, progress, verdict_text
 from rlplay.ui.session.labelling import NONE_LEFT, Labelling
 from rlplay.ui.widgets.answer import Answer
 from tests.recorded import synthetic_update
-from tests.ui.stage import CHOSEN, Fed, all_text, playground, settled, until
+from tests.ui.stage import CHOSEN, Fed, all_text, on_screen, playground, pressed, settled, until
 
 SIZES = [(160, 45), (120, 35), (80, 24)]
 SCORES = {"log-probability": (-2.5, -1.5), "implicit reward": (0.125, -0.25), "hidden helpful": (0.0, 1.0)}
@@ -128,6 +128,9 @@ def test_at_least_one_pair_is_kept() -> None:
 
 def test_enough_leaves_out_what_has_no_answer() -> None:
     labelling = begun()
+    labelling.choose("skip")
+    assert (labelling.enough(), labelling.refused) == ([], NONE_LEFT)
+    labelling = begun()
     labelling.choose("b")
     labelling.go_on()
     assert labelling.enough() == [Prefer(1, "skip"), Prefer(2, "skip")]
@@ -220,8 +223,7 @@ async def test_leaving_shows_what_the_engine_waits_for_and_a_key_comes_back() ->
         assert app.screen is app.panels.main, "who has left is not asked again by itself"
         assert "● waiting for 2 labels · press A" in str(app.panels.header.render())
         assert "2 pairs wait for you" in str(app.panels.narrator.render())
-        await pilot.press("A")
-        await settled(pilot)
+        await pressed(pilot, "A")
         assert isinstance(app.screen, LabelScreen)
         assert app.screen.labelling.pair == 1
         await pilot.press("escape")
@@ -271,8 +273,7 @@ async def test_an_engine_that_goes_on_while_the_last_label_is_sent_closes_no_sec
 
 
 async def test_stepping_by_phase_does_not_interrupt() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZES[0]) as pilot:
+    async with on_screen(size=SIZES[0]) as (app, source, pilot):
         source.records([sampled()])
         source.status(running=True)
         source.waiting(0, 1, 2, waits=False)

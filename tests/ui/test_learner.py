@@ -15,7 +15,7 @@ from rlplay.ui.script_view import ScriptView
 from rlplay.ui.words.lesson import solved_by
 from tests.recorded import synthetic_update
 from tests.ui.fake_view import playing, settled
-from tests.ui.stage import playground
+from tests.ui.stage import on_screen, playground
 from tests.ui.stage import settled as drawn
 
 UPDATE = {"you": {"say": "Take one update: press `u`.", "update": 1}}
@@ -327,8 +327,7 @@ async def test_a_lesson_left_for_a_walk_says_where_it_was_and_its_colour_ends_wi
 
 
 async def test_claims_are_about_the_last_update_that_has_ended_while_the_next_is_sampled():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         source.update(1)
         source.records(synthetic_update(2)[:1])
         await drawn(pilot)

@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from rlplay.ui.screens.learning import LearningScreen, Prompts
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from tests.trace.test_learning import PROMPTS, run
-from tests.ui.stage import all_text, playground, settled, shown
+from tests.ui.stage import all_text, on_screen, pressed, settled, shown
 
 
 def words(app: Any) -> tuple[str, str, str]:
@@ -23,8 +23,7 @@ def words(app: Any) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45), (240, 67)])
 async def test_every_prompt_is_counted_and_can_be_read_through_time(size: tuple[int, int]) -> None:
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         await settled(pilot)
         await app.play.perform("morph")
         await settled(pilot)
@@ -48,6 +47,5 @@ async def test_every_prompt_is_counted_and_can_be_read_through_time(size: tuple[
         for _ in range(3):
             app.screen._play_on()
         assert "after update 15" in words(app)[2]
-        await pilot.press("escape")
-        await settled(pilot)
+        await pressed(pilot, "escape")
         assert app.screen is app.panels.main

@@ -22,7 +22,7 @@ from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_started, synthetic_update
 from tests.trace.test_learning import RIGHT, run
 from tests.ui.curve_panels import subtitle, title
-from tests.ui.stage import playground, settled, shown
+from tests.ui.stage import playground, pressed, settled, shown
 
 
 def measured() -> list[Evaluated]:
@@ -104,8 +104,7 @@ async def test_the_key_puts_it_up_live_and_enter_opens_the_answers_there(size: t
         fed.update(1)
         fed.records(measured()[:3])
         await settled(pilot)
-        await pilot.press("E")
-        await settled(pilot)
+        await pressed(pilot, "E")
         panel = next(panel for panel in app.panels.curves.seen if isinstance(panel.view, LearningMap))
         assert panel.has_focus
         assert title(panel).startswith("Learning map · 2→2 of 6 right")
@@ -114,8 +113,7 @@ async def test_the_key_puts_it_up_live_and_enter_opens_the_answers_there(size: t
         await settled(pilot)
         assert "2→4 of 6" in title(panel)
         assert "learned 3" in shown(panel)
-        await pilot.press("left", "left", "left", "enter")
-        await settled(pilot)
+        await pressed(pilot, "left", "left", "left", "enter")
         assert isinstance(app.screen, LearningScreen)
         assert app.screen.query_one(Prompts).at == 1, "the evaluation after update 5"
 
@@ -134,7 +132,6 @@ async def test_a_recording_reads_its_evaluations_one_by_one(tmp_path: Path) -> N
         for missing in (4, 3, 2):
             assert next_evaluation(app.play.session)
             assert len(app.play.session.run.evaluations.missing) == missing
-        await pilot.press("E")
-        await settled(pilot)
+        await pressed(pilot, "E")
         panel = next(panel for panel in app.panels.curves.seen if isinstance(panel.view, LearningMap))
         assert "2→4 of 6" in title(panel)

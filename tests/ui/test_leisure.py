@@ -7,7 +7,7 @@ import pytest
 
 from rlplay.ui import leisure
 from rlplay.ui.leisure import AT_LEAST, EVERY, PAUSE, YOUNG, Leisure
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, settled
 
 
 class Clock:
@@ -84,8 +84,7 @@ def test_while_keys_are_pressed_only_young_objects_are_collected():
 
 
 async def test_a_key_ends_the_pause():
-    app, _ = playground()
-    async with app.run_test() as pilot:
+    async with on_screen() as (app, _, pilot):
         await settled(pilot)
         pressed = app.leisure._pressed
         await pilot.press("c")

@@ -13,7 +13,7 @@ from rlplay.ui.screens.probe import ProbeScreen
 from rlplay.ui.widgets.caption import Caption
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText
 from tests.ui.probed import peeked
-from tests.ui.stage import Fed, playground, settled, shown, until
+from tests.ui.stage import Fed, playground, pressed, settled, shown, until
 
 DIALOGUES: dict[str, dict[str, Any]] = {
     "d": {"glossary": "clipping"},
@@ -53,14 +53,12 @@ async def test_a_lesson_goes_on_only_once_the_dialogue_that_it_asks_for_is_close
         assert "Look into it" in shown(caption)
         assert "esc" in shown(caption)
         assert caption.region.height
-        await pilot.press("t", "t")
-        await settled(pilot)
+        await pressed(pilot, "t", "t")
         assert "Next." not in shown(app.panels.narrator), (
             "no caption waits behind the dialogue for a key that is typed there"
         )
         while app.screen is not app.panels.main:
-            await pilot.press("escape")
-            await settled(pilot)
+            await pressed(pilot, "escape")
         await until(pilot, lambda: "Next." in shown(app.panels.narrator))
 
 
@@ -83,8 +81,7 @@ async def test_the_letter_of_the_lesson_is_typed_where_one_types() -> None:
         await begun(pilot, source)
         await pilot.press("t")
         await until(pilot, lambda: isinstance(app.screen, GlossaryScreen))
-        await pilot.press("t")
-        await settled(pilot)
+        await pressed(pilot, "t")
         assert app.screen.query_one(Input).value == "t"
 
 

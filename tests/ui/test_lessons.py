@@ -19,7 +19,7 @@ from rlplay.ui import start
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.lessons import LessonsScreen, progress
 from rlplay.user_preferences import LessonProgress
-from tests.ui.stage import playground, settled, until
+from tests.ui.stage import playground, pressed, settled, until
 
 SCRIPT = [
     {"ask": {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."}},
@@ -96,12 +96,9 @@ async def test_the_lesson_on_the_screen_goes_on_and_what_was_played_is_kept():
     app, _ = playground(SCRIPT, **BUNDLED)
     async with app.run_test(size=(120, 35)) as pilot:
         await opened(pilot, app)
-        await pilot.press("enter")
-        await settled(pilot)
-        await pilot.press("2")
-        await settled(pilot)
-        await pilot.press("t")
-        await settled(pilot)
+        await pressed(pilot, "enter")
+        await pressed(pilot, "2")
+        await pressed(pilot, "t")
     assert user_preferences.lessons() == {"learn-to-think": LessonProgress(2, 3, {"Up?": "no"})}
 
 
@@ -110,12 +107,9 @@ async def test_a_file_of_ones_own_that_is_named_like_a_lesson_counts_for_none():
     text = msgspec.yaml.encode(own).decode()
     app, _ = playground(SCRIPT, scenario=own.name, scenario_text=text)
     async with app.run_test(size=(120, 35)) as pilot:
-        await pilot.press("t")
-        await settled(pilot)
-        await pilot.press("2")
-        await settled(pilot)
-        await pilot.press("t", "t")
-        await settled(pilot)
+        await pressed(pilot, "t")
+        await pressed(pilot, "2")
+        await pressed(pilot, "t", "t")
         assert app.teaching.lesson.finished
         screen = await opened(pilot, app)
         assert "This lesson is on the screen." not in lessons_text(screen)
@@ -140,8 +134,7 @@ async def test_the_lesson_at_its_step_is_one_share_code():
     app, source = playground([{"say": "One."}, {"say": "Two."}], **BUNDLED)
     async with app.run_test(size=(120, 35)) as pilot:
         await settled(pilot)
-        await pilot.press("t")
-        await settled(pilot)
+        await pressed(pilot, "t")
         source.status(beta=0.25)
         screen = await opened(pilot, app)
         assert "y share" in screen.query_one(Vertical)._border_subtitle.plain
@@ -281,8 +274,7 @@ async def test_a_reset_asks_first_and_takes_one_lesson_or_all(key):
         assert ("all lessons" if key == "R" else load("dpo").title) in question
         await pilot.press("escape")
         assert set(user_preferences.lessons()) == {"flattery", "dpo"}, "whoever does not say yes keeps it"
-        await pilot.press(key, "enter")
-        await settled(pilot)
+        await pressed(pilot, key, "enter")
         assert set(user_preferences.lessons()) == ({"flattery"} if key == "delete" else set())
         assert app.screen is screen
         assert lessons.highlighted_option.id == "dpo"

@@ -5,7 +5,7 @@ import threading
 from rlplay.health import run as health_run
 from rlplay.ui.session import digesting
 from rlplay.ui.session.facts import Facts, facts_of
-from tests.ui.stage import playground, settled, until
+from tests.ui.stage import on_screen, settled, until
 
 
 async def test_the_digest_of_a_large_update_is_made_in_a_thread(monkeypatch):
@@ -18,8 +18,7 @@ async def test_the_digest_of_a_large_update_is_made_in_a_thread(monkeypatch):
         return plain(update)
 
     monkeypatch.setattr(health_run, "digest", digest)
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         source.update(1)
         await until(pilot, lambda: threads)
         assert threads[0] is not threading.main_thread()
@@ -33,10 +32,7 @@ async def test_the_digest_of_a_large_update_is_made_in_a_thread(monkeypatch):
 
 
 async def test_the_panels_share_the_numbers_of_an_update_until_it_changes():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(160, 45)) as (app, _, _):
         shown = app.play.session.shown
         assert facts_of(shown) is facts_of(shown)
         before = facts_of(shown)

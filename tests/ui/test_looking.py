@@ -3,7 +3,7 @@
 import pytest
 
 from rlplay.link.messages import Advance, RecordView
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, pressed, settled
 
 SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
 
@@ -18,16 +18,14 @@ async def looking_back(pilot, source) -> None:
     for number in (1, 2, 3):
         source.update(number)
     await settled(pilot)
-    await pilot.press("left_square_bracket")
-    await settled(pilot)
+    await pressed(pilot, "left_square_bracket")
 
 
 @SIZES
 @pytest.mark.parametrize("key", ["v", "escape"])
 @pytest.mark.parametrize("panel", ["tokens", "curves"])
 async def test_the_whole_frame_changes_and_one_key_leads_back(size, key, panel):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         await settled(pilot)
         await app.play.perform("panel", panel)
         await settled(pilot)
@@ -38,8 +36,7 @@ async def test_the_whole_frame_changes_and_one_key_leads_back(size, key, panel):
         assert "◉ looking at update 2  v back to live" in str(app.panels.header.render())
         assert "update 3" in str(app.panels.header.render()), "how far the run is stays in sight"
         assert not colours(app) & before, "no border looks as it does at present"
-        await pilot.press(key)
-        await settled(pilot)
+        await pressed(pilot, key)
         assert app.play.session.looking is None
         assert "looking" not in str(app.panels.header.render())
         assert colours(app) == before
@@ -47,22 +44,17 @@ async def test_the_whole_frame_changes_and_one_key_leads_back(size, key, panel):
 
 @SIZES
 async def test_what_is_lit_of_the_phases_differs(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         await looking_back(pilot, source)
         past = {str(span.style) for span in app.panels.phases._content.spans}
-        await pilot.press("v")
-        await settled(pilot)
+        await pressed(pilot, "v")
         present = {str(span.style) for span in app.panels.phases._content.spans}
         assert "bold $background on $warning" in past - present
         assert "bold $background on $primary" in present - past
 
 
 async def test_what_was_looked_at_is_noted_with_what_is_done_next_and_only_where_it_changed():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, source, pilot):
         await app.play.perform("update", 1)
         assert source.commands == [Advance("update", 1)], "nothing was chosen yet"
         await app.play.perform("lens", "entropy")

@@ -21,7 +21,7 @@ from rlplay.verbs import VERBS, VIEWS
 from tests.recorded import synthetic_run, synthetic_update
 from tests.trace.test_learning import run
 from tests.ui.curve_panels import title
-from tests.ui.stage import Fed, all_text, playground, settled, shown
+from tests.ui.stage import Fed, all_text, on_screen, pressed, settled, shown
 
 SIZE = (120, 35)
 
@@ -43,8 +43,7 @@ def trained(source: Fed, last: int) -> None:
 
 
 async def test_two_updates_are_marked_in_the_timeline_and_their_held_out_answers_compared() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         trained(source, 12)
         source.records([Changed(update=7, phase="sample", name="epsilon", value=0.1, previous=0.2)])
         await settled(pilot)
@@ -52,8 +51,7 @@ async def test_two_updates_are_marked_in_the_timeline_and_their_held_out_answers
         await settled(pilot)
         assert "◧" in all_text(app.screen.query_one(Updates)).split("\n")[12]
         assert "Marked: update 12" in shown(app.screen.query_one("#detail"))
-        await pilot.press("home", *["down"] * 5, "O")
-        await settled(pilot)
+        await pressed(pilot, "home", *["down"] * 5, "O")
         title, lines, below = parts(app)
         assert "update 5 → update 12" in title, "the earlier one first"
         assert "Clip ε 0.2 → 0.1" in shown(app.screen.query_one(SteadyStatic))
@@ -62,26 +60,22 @@ async def test_two_updates_are_marked_in_the_timeline_and_their_held_out_answers
         assert [line.split()[:1] for line in prompts[:3]] == [["▸"], ["▼"], ["="]]
         assert "forgotten 5" in below
         assert "forgotten 10" in below
-        await pilot.press("o")
-        await settled(pilot)
+        await pressed(pilot, "o")
         assert parts(app)[1].split("\n")[6].lstrip().startswith("▼"), "the other way round"
         await pilot.press("escape")
         assert isinstance(app.screen, TimelineScreen), "back to where the two were chosen"
 
 
 async def test_from_the_main_screen_it_compares_the_start_with_what_is_shown_and_moves() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         trained(source, 15)
         await settled(pilot)
-        await pilot.press("O")
-        await settled(pilot)
+        await pressed(pilot, "O")
         title, lines, _ = parts(app)
         assert "start → update 15" in title
         assert "▼ worse 1  ▲ better 3  = same 2" in lines
         assert "The start of the run has no training answers." in lines
-        await pilot.press("left_square_bracket")
-        await settled(pilot)
+        await pressed(pilot, "left_square_bracket")
         assert "start → update 10" in parts(app)[0]
         source.records([Rewound(update=6, abandoned=15)])
         source.evaluated = source.evaluated[:2]
@@ -94,32 +88,18 @@ async def test_without_evaluations_or_common_prompts_it_says_so(tmp_path: Any) -
     app = RlplayApp(ReplaySource(synthetic_run(tmp_path / "a.rlplay", updates=3)))
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        await pilot.press("O")
-        await settled(pilot)
+        await pressed(pilot, "O")
         title, lines, below = parts(app)
         assert "update 1 → update 3" in title, "the first kept answers"
         assert "No held-out answers are on record up to update 1." in lines
         assert "The two updates have no prompt in common." in lines
         assert not below
-        await pilot.press("enter", "down", "b", "o")
-        await settled(pilot)
+        await pressed(pilot, "enter", "down", "b", "o")
         assert isinstance(app.screen, MomentsScreen)
 
 
-async def test_two_moments_with_one_evaluation_are_not_compared_with_themselves() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
-        trained(source, 8)
-        source.evaluated = source.evaluated[:2]
-        await settled(pilot)
-        await app.play.perform("moments", [6, 8])
-        await settled(pilot)
-        assert "Both moments have the same newest evaluation, after update 5." in parts(app)[1]
-
-
 async def test_tokens_of_a_prompt_that_both_updates_trained_on_are_compared() -> None:
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         (first, *_), (sampled, *rest) = synthetic_update(1), synthetic_update(2)
         ids = {name: getattr(first, name) for name in ("prompt_ids", "prompt_offsets", "prompt_texts")}
         swapped = {name: getattr(first, name)[::-1] for name in ("prompts", "columns")}
@@ -128,12 +108,10 @@ async def test_tokens_of_a_prompt_that_both_updates_trained_on_are_compared() ->
         source.records([msgspec.structs.replace(sampled, **ids, **swapped), *rest])
         source.status(2)
         await settled(pilot)
-        await pilot.press("O")
-        await settled(pilot)
+        await pressed(pilot, "O")
         _, lines, _ = parts(app)
         assert "with different random numbers" in lines
-        await pilot.press("b")
-        await settled(pilot)
+        await pressed(pilot, "b")
         screen = app.screen
         assert isinstance(screen, CompareMomentsScreen)
         one, other = (tokens.cursor[0] for tokens in screen.tokens)
@@ -147,49 +125,38 @@ async def test_tokens_of_a_prompt_that_both_updates_trained_on_are_compared() ->
         ]
         assert isinstance(screen.runs.updates()[1], Update)
         for name in VIEWS:
-            await pilot.press(VERBS[name].keys[0])
-            await settled(pilot)
+            await pressed(pilot, VERBS[name].keys[0])
             panels = screen.views.panels
             assert [title(panel).split(" · ")[0] for panel in panels] == ["━ A update 1", "┅ B update 2"]
             assert [panel.marked_update for panel in panels] == [1, 2]
             assert all(panel.region.area for panel in panels)
-        await pilot.press(VERBS[VIEWS[-1]].keys[0])
-        await settled(pilot)
+        await pressed(pilot, VERBS[VIEWS[-1]].keys[0])
         assert screen.curves.region.area, "the same key brings the curves back"
         await pilot.press("escape")
         assert isinstance(app.screen, MomentsScreen)
 
 
 async def test_a_number_is_the_earlier_update() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         trained(source, 15)
         await settled(pilot)
-        await pilot.press("O", "3")
-        await settled(pilot)
+        await pressed(pilot, "O", "3")
         assert "update 3 → update 15" in parts(app)[0]
-        await pilot.press("1")
-        await settled(pilot)
+        await pressed(pilot, "1")
         assert "update 1 → update 15" in parts(app)[0], "31 is no update"
-        await pilot.press("2")
-        await settled(pilot)
+        await pressed(pilot, "2")
         assert "update 12 → update 15" in parts(app)[0]
-        await pilot.press("0")
-        await settled(pilot)
+        await pressed(pilot, "0")
         assert "start → update 15" in parts(app)[0]
 
 
 async def test_a_number_goes_to_that_update_in_the_timeline() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         trained(source, 12)
         await settled(pilot)
-        await pilot.press("g", "3", "O", "1", "1")
-        await settled(pilot)
+        await pressed(pilot, "g", "3", "O", "1", "1")
         assert app.screen.query_one(Updates).cursor == 11
-        await pilot.press("O")
-        await settled(pilot)
+        await pressed(pilot, "O")
         assert "update 3 → update 11" in parts(app)[0]
-        await pilot.press("escape", "down", "1")
-        await settled(pilot)
+        await pressed(pilot, "escape", "down", "1")
         assert app.screen.query_one(Updates).cursor == 1, "after a move another number begins"

@@ -10,7 +10,7 @@ from rlplay.ui.screens.colours import ColoursScreen
 from rlplay.ui.screens.help import HelpScreen
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.screens.sort import SortScreen
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, pressed, settled
 
 SIZE = (160, 45)
 
@@ -26,8 +26,7 @@ def tip(widget) -> str:
 
 
 async def test_a_title_says_what_its_panel_shows_and_the_text_below_it_is_left_alone():
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         await begun(pilot, source)
         panels = {
             app.panels.rollouts: "Every answer",
@@ -45,8 +44,7 @@ async def test_a_title_says_what_its_panel_shows_and_the_text_below_it_is_left_a
 
 
 async def test_the_scale_under_the_tokens_says_what_the_colour_means():
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         await begun(pilot, source)
         await app.play.perform("lens", "entropy")
         await settled(pilot)
@@ -56,8 +54,7 @@ async def test_the_scale_under_the_tokens_says_what_the_colour_means():
 
 
 async def test_keys_stages_and_the_header_are_explained():
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         await begun(pilot, source)
         await pilot.hover(app.panels.keys, offset=(app.panels.keys.render().plain.index("u update"), 0))
         await settled(pilot)
@@ -83,8 +80,7 @@ async def test_keys_stages_and_the_header_are_explained():
     ],
 )
 async def test_a_click_on_a_title_opens_what_belongs_to_it(panel, row, screen):
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         await begun(pilot, source)
         widget = getattr(app.panels, panel)
         await pilot.click(widget, offset=(5, row % widget.outer_size.height))
@@ -93,8 +89,7 @@ async def test_a_click_on_a_title_opens_what_belongs_to_it(panel, row, screen):
 
 
 async def test_a_click_on_the_title_of_a_curve_shows_the_next_view():
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         await begun(pilot, source)
         panel = app.panels.curves.panels[0]
         before = panel.view
@@ -106,8 +101,7 @@ async def test_a_click_on_the_title_of_a_curve_shows_the_next_view():
 
 @pytest.mark.parametrize(("stage", "phases"), [("① SAMPLE", 1), ("③ CREDIT", 3), ("↻", 5)])
 async def test_a_click_on_a_stage_goes_on_until_it_is_done(stage, phases):
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         await settled(pilot)
         await pilot.click(app.panels.phases, offset=(app.panels.phases.render().plain.index(stage), 0))
         await settled(pilot)
@@ -115,8 +109,7 @@ async def test_a_click_on_a_stage_goes_on_until_it_is_done(stage, phases):
 
 
 async def test_a_stage_behind_the_present_one_is_that_of_the_next_update():
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         source.status(0, phase="credit")
         await settled(pilot)
         await pilot.click(app.panels.phases, offset=(app.panels.phases.render().plain.index("② SCORE"), 0))
@@ -125,21 +118,18 @@ async def test_a_stage_behind_the_present_one_is_that_of_the_next_update():
 
 
 async def test_clicks_on_the_header_open_the_settings_run_and_return():
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         await begun(pilot, source)
         await pilot.click(app.panels.header, offset=(3, 0))
         await settled(pilot)
         assert isinstance(app.screen, KnobsScreen)
-        await pilot.press("escape")
-        await settled(pilot)
+        await pressed(pilot, "escape")
         await pilot.click(app.panels.header, offset=(app.panels.header.render().plain.index("paused"), 0))
         await settled(pilot)
         assert source.commands[-1] == Advance("forever")
         source.status(2)
         await settled(pilot)
-        await pilot.press("left_square_bracket")
-        await settled(pilot)
+        await pressed(pilot, "left_square_bracket")
         assert app.play.session.looking == 1
         await pilot.click(app.panels.header, offset=(app.panels.header.render().plain.index("back to live"), 0))
         await settled(pilot)
@@ -155,8 +145,7 @@ async def drag(pilot, start, end):
 
 
 async def test_the_border_before_the_token_is_dragged():
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         await begun(pilot, source)
         x, y, width = (
             app.panels.inspector.region.x,
@@ -178,8 +167,7 @@ async def test_the_border_before_the_token_is_dragged():
 
 @pytest.mark.parametrize("size", [SIZE, (80, 24)])
 async def test_the_column_between_numbers_and_text_is_dragged(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         await begun(pilot, source)
         width, y = app.panels.rollouts.region.width, app.panels.rollouts.region.y + 3
         whole = width + app.panels.tokens.region.width
@@ -197,8 +185,7 @@ async def test_the_column_between_numbers_and_text_is_dragged(size):
 
 
 async def test_the_frame_of_the_first_screen_has_no_gap():
-    app, _ = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, _, pilot):
         await settled(pilot)
         lines = [
             "".join(segment.text for part in (app.panels.rollouts, app.panels.tokens) for segment in part.render_lines(
@@ -210,8 +197,7 @@ async def test_the_frame_of_the_first_screen_has_no_gap():
 
 
 async def test_the_border_above_the_curves_is_dragged():
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         await begun(pilot, source)
         edge, height = app.panels.tokens.region.bottom - 1, app.panels.curves.region.height
         await drag(pilot, (40, edge), (40, edge - 8))
@@ -227,18 +213,14 @@ async def test_the_border_above_the_curves_is_dragged():
 
 
 async def test_the_wheel_moves_answers_and_tokens_together():
-    app, source = playground()
-    async with app.run_test(size=(120, 24)) as pilot:
-        source.update(1, prompts=8, generations=8)
-        await settled(pilot)
+    async with on_screen(1, prompts=8, generations=8, size=(120, 24)) as (app, _, pilot):
         app.panels.tokens.scroll_relative(y=3, animate=False, immediate=True)
         await settled(pilot)
         assert app.panels.rollouts.scroll_y == app.panels.tokens.scroll_y > 0
 
 
 async def test_the_same_message_is_shown_once():
-    app, _ = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, _, pilot):
         for message in ("The lesson is over.", "The lesson is over.", "Another."):
             app.notify(message)
             await settled(pilot)

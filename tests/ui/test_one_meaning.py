@@ -7,7 +7,7 @@ import pytest
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.bindings import bindings, is_screen, owners
 from rlplay.verbs import VERBS
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, pressed, settled
 
 OPENS = {
     "BranchScreen": "branch", "CompareScreen": "compare", "FindScreen": "find", "GlossaryScreen": "glossary",
@@ -74,17 +74,13 @@ def test_lists_take_the_keys_of_vi_together(owner):
 
 
 async def test_vi_keys_move_in_the_timeline():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         for number in (1, 2, 3):
             source.update(number)
         await settled(pilot)
-        await pilot.press("g", "k", "k")
-        await settled(pilot)
+        await pressed(pilot, "g", "k", "k")
         assert app.screen.cursor == 2
-        await pilot.press("j")
-        await settled(pilot)
+        await pressed(pilot, "j")
         assert app.screen.cursor == 3
-        await pilot.press("G")
-        await settled(pilot)
+        await pressed(pilot, "G")
         assert app.screen.cursor is None

@@ -7,7 +7,7 @@ from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.ui import start
 from rlplay.ui.screens.orientation import CARDS, LIT, OrientationScreen
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, playground, pressed, settled
 
 SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
 
@@ -37,8 +37,7 @@ async def test_enter_advances_and_the_explained_panel_is_highlighted(size):
             assert app.screen.region.contains_region(panel.region)
             shown = [part for part in app.panels.main.query(f".{LIT}") if part.region.area]
             assert any(not panel.region.contains_region(part.region) for part in shown), "not all of it is covered"
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
         assert app.screen is app.panels.main
         assert not lit(app)
         assert source.commands == [], "the keys did nothing else"
@@ -50,8 +49,7 @@ async def test_escape_skips_it_and_its_verb_brings_it_back():
     app.orients = True
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        await pilot.press("enter", "escape")
-        await settled(pilot)
+        await pressed(pilot, "enter", "escape")
         assert app.screen is app.panels.main
         assert not lit(app)
         await app.play.perform("orientation")
@@ -67,8 +65,7 @@ async def test_a_key_that_the_cards_name_is_not_swallowed(key, until):
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         assert "other keys work" in str(app.screen.query_one("Vertical").border_subtitle)
-        await pilot.press(key)
-        await settled(pilot)
+        await pressed(pilot, key)
         assert app.screen is app.panels.main
         assert [command.until for command in source.commands] == [until]
 
@@ -78,8 +75,7 @@ async def test_the_key_of_the_lesson_plays_it():
     app.orients = True
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        await pilot.press("t")
-        await settled(pilot)
+        await pressed(pilot, "t")
         assert app.screen is app.panels.main
         assert "Look." in app.panels.narrator.render().plain
 
@@ -89,14 +85,12 @@ async def test_one_can_go_back_to_the_card_before():
     app.orients = True
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        await pilot.press("enter", "left", "left")
-        await settled(pilot)
+        await pressed(pilot, "enter", "left", "left")
         assert app.screen.query_one("Vertical").border_title == CARDS[0].title
 
 
 async def test_it_does_not_come_by_itself():
-    app, _ = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, _, pilot):
         await settled(pilot)
         assert app.screen is app.panels.main
 
@@ -118,8 +112,7 @@ async def test_it_counts_once_it_was_finished_or_skipped(keys, seen):
     app.orients = True
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        await pilot.press(*keys)
-        await settled(pilot)
+        await pressed(pilot, *keys)
     assert paths.first_time() == (not seen)
 
 

@@ -6,7 +6,7 @@ from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
 
 from rlplay.ui.compat import OverAnother
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, pressed, settled
 
 
 def cells(segments):
@@ -25,13 +25,11 @@ def as_textual_draws(app):
 @pytest.mark.parametrize("theme", ["rlplay-dark", "rlplay-light"])
 @pytest.mark.parametrize("keys", [["o"], ["question_mark"], ["k"], ["ctrl+p"], ["k", "ctrl+p"]])
 async def test_the_screen_below_looks_as_textual_draws_it(keys, theme):
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         app.theme = theme
         source.update(1)
         await settled(pilot)
-        await pilot.press(*keys)
-        await settled(pilot)
+        await pressed(pilot, *keys)
         screen = app.screen
         assert isinstance(screen, OverAnother)
         for news in (lambda: None, lambda: source.update(2)):
@@ -46,12 +44,8 @@ async def test_the_screen_below_looks_as_textual_draws_it(keys, theme):
 
 
 async def test_only_lines_that_change_are_composed_again_and_only_once(monkeypatch):
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("question_mark")
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
+        await pressed(pilot, "question_mark")
         composed, plain = [], app.panels.main._compositor._render_chops
 
         def render_chops(crop, is_rendered_line):
@@ -76,8 +70,7 @@ async def test_only_lines_that_change_are_composed_again_and_only_once(monkeypat
 
 async def test_a_dialogue_is_laid_out_in_one_go(monkeypatch):
     """A second round of layout is what makes a dialogue open late."""
-    app, _ = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, _, pilot):
         await settled(pilot)
         laid_out, layout = [], Screen._refresh_layout
 
@@ -86,8 +79,7 @@ async def test_a_dialogue_is_laid_out_in_one_go(monkeypatch):
             layout(self, size, scroll)
 
         monkeypatch.setattr(Screen, "_refresh_layout", note_layout)
-        await pilot.press("o")
-        await settled(pilot)
+        await pressed(pilot, "o")
         assert app.screen.has_class("-medium", "-middle")
         assert app.panels.main not in laid_out
         assert laid_out.count(app.screen) <= 3

@@ -15,7 +15,7 @@ from rlplay.ui.command_palette import commands
 from rlplay.ui.own_keys import actions, keymap, read
 from rlplay.ui.screens.compare import CompareScreen
 from rlplay.verbs import VERBS
-from tests.ui.stage import playground, settled
+from tests.ui.stage import playground, pressed, settled
 
 
 @pytest.fixture
@@ -85,11 +85,9 @@ async def test_the_key_the_footer_the_help_and_the_palette_agree(keys):
     async with app.run_test(size=(160, 45)) as pilot:
         await settled(pilot)
         assert "U update" in app.panels.keys.render().plain
-        await pilot.press("u")
-        await settled(pilot)
+        await pressed(pilot, "u")
         assert source.commands == [], "the old key is free"
-        await pilot.press("U")
-        await settled(pilot)
+        await pressed(pilot, "U")
         assert [command.until for command in source.commands] == ["update"]
         at = app.panels.keys.render().plain.index("U update")
         await pilot.click(app.panels.keys, offset=(at, 0))
@@ -100,8 +98,7 @@ async def test_the_key_the_footer_the_help_and_the_palette_agree(keys):
         assert "K log" in app.panels.keys.render().plain
         await pilot.press("K")
         assert app.panels.curves.panels[0].log_scale
-        await pilot.press("f2")
-        await settled(pilot)
+        await pressed(pilot, "f2")
         shown = "\n".join(str(part.render()) for part in app.screen.query(Static) if type(part) is Static)
         assert re.search(rf"U +{re.escape(VERBS['update'].help)}", shown)
         assert re.search(r"K +log scale", shown)

@@ -19,7 +19,7 @@ from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.words import pair_updates as pairs
 from rlplay.ui.words.narration import narrate, narrate_run
 from tests.recorded import synthetic_update
-from tests.ui.stage import all_text, playground, settled
+from tests.ui.stage import all_text, on_screen, playground, settled
 
 REWARD_MODEL = {"loss_type": "reward"}
 
@@ -152,8 +152,7 @@ async def test_no_panel_promises_what_never_comes_in_a_stage(algorithm, views, l
 
 
 async def test_a_reward_model_does_not_lack_signal():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         credited = [msgspec.structs.replace(r, advantages=np.zeros_like(r.advantages)) if isinstance(r, Credited) else r
                     for r in records()][:3]  # fmt: skip
         source.records(credited)

@@ -5,7 +5,7 @@ from textual.command import CommandPalette
 from textual.widgets import Input, OptionList
 
 from rlplay.ui.command_palette import closeness
-from tests.ui.stage import playground, settled, until
+from tests.ui.stage import on_screen, pressed, settled, until
 
 WIDE = (160, 45)
 
@@ -23,8 +23,7 @@ async def found(pilot, typed: str) -> list[str]:
 
 
 async def test_a_search_that_ends_once_the_palette_closes_finds_its_list_gone():
-    app, _ = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, _, pilot):
         await found(pilot, "kl")
         palette = app.screen
         listed = palette.query_one(OptionList)
@@ -37,10 +36,7 @@ async def test_a_search_that_ends_once_the_palette_closes_finds_its_list_gone():
 
 
 async def test_the_palette_finds_knobs_curves_and_statistics_by_name():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, _, pilot):
         offered = await found(pilot, "kl")
         for words in (
             "Colour: KL to reference (ref_kl)",
@@ -62,10 +58,7 @@ async def best(pilot, typed: str) -> list[str]:
 
 
 async def test_the_palette_finds_what_a_newcomer_calls_it():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (_, _, pilot):
         for typed in ("ask", "question", "prompt", "why"):
             assert "Probe" in await best(pilot, typed), typed
         for typed in ("picture", "screenshot"):
@@ -77,8 +70,7 @@ async def test_the_palette_finds_what_a_newcomer_calls_it():
 
 
 async def test_the_palette_finds_a_theme_by_its_name_or_as_light_or_dark():
-    app, _ = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, _, pilot):
         await settled(pilot)
         for typed in ("light", "dark", "paper"):
             assert (await best(pilot, typed))[0] == f"Theme: rlplay-{typed}"
@@ -89,10 +81,7 @@ async def test_the_palette_finds_a_theme_by_its_name_or_as_light_or_dark():
 
 
 async def test_words_come_before_letters_in_the_palette():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (_, _, pilot):
         assert (await best(pilot, "diag"))[0] == "Health", "not Dynamic sampling"
         screens = [words for words in await best(pilot, "screen") if not words.startswith("Glossary")]
         assert "Save the view" in screens
@@ -114,12 +103,8 @@ def test_a_whole_word_of_a_name_fits_best(better, worse):
 
 
 async def test_the_palette_lists_its_commands_as_it_opens() -> None:
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("ctrl+p")
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
+        await pressed(pilot, "ctrl+p")
         listed = app.screen.query_one(OptionList)
         assert listed.display
         assert listed.highlighted == 0

@@ -9,7 +9,7 @@ from rlplay.scenario.loader import load
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.share import Shared
 from rlplay.ui.screens.paste import PasteScreen, changes
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, pressed, settled
 
 
 def test_a_code_of_the_same_scenario_restores_all_its_settings():
@@ -30,8 +30,7 @@ def test_a_code_of_another_scenario_sets_what_it_names():
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
 async def test_it_is_announced_before_it_is_done(size):
     code = Reproduction(load("flattery")).code(resolve(load("flattery").settings | {"epsilon": 0.125}))[0]
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         await settled(pilot)
         await app.play.perform("paste")
         await settled(pilot)
@@ -45,19 +44,16 @@ async def test_it_is_announced_before_it_is_done(size):
         await settled(pilot)
         assert "0.2 → 0.125" in str(screen.query_one(Static).render())
         assert "seed 0" in str(screen.query_one(Static).render())
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         assert source.commands == [Set({"epsilon": 0.125})]
         assert not isinstance(app.screen, PasteScreen)
 
 
 async def test_settings_that_fit_together_only_in_the_end_are_set_at_once():
-    app, source = playground()
-    async with app.run_test() as pilot:
+    async with on_screen() as (app, source, pilot):
         await settled(pilot)
         await app.play.perform("paste")
         await settled(pilot)
         app.screen.query_one(Input).value = Shared("flattery", settings={"returns": "gae", "baseline": "value"}).code
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         assert source.commands == [Set({"returns": "gae", "baseline": "value"})]

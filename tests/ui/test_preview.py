@@ -13,10 +13,9 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.preview import NEEDS_ANSWERS, NEEDS_CREDIT, NEEDS_ENGINE, NEEDS_PAUSE, Preview
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.ui.session.what_if import what_if_result
 from rlplay.ui.widgets.knobs import KnobList
 from tests.recorded import synthetic_run, synthetic_update
-from tests.ui.stage import CHOSEN, Fed, all_text, playground, settled
+from tests.ui.stage import CHOSEN, Fed, all_text, playground, pressed, settled
 
 SCENARIO = msgspec.yaml.encode(load("two-plus-two")).decode()
 
@@ -51,35 +50,6 @@ def pulling(update: Update) -> list[int]:
     """Places of tokens that are pulled and not clipped."""
     pull, clips = update.latest_step("dloss_dlogp"), update.latest_step("clip_state")
     return np.flatnonzero((np.abs(pull) > 1e-4) & (clips == 0)).tolist()
-
-
-def test_the_difference_is_counted_token_by_token():
-    update = known()
-    chosen = pulling(update)[:3]
-    clipped = int((update.latest_step("clip_state") != 0).sum())
-    supposed = what_if_result(update, imagined({"epsilon": 0.5}, chosen, held=["temperature"]))
-    assert np.flatnonzero(supposed.flipped).tolist() == chosen
-    head, strength, held = supposed.words
-    assert head.startswith(f"Of these {update.tokens} tokens, 3 would get a reversed gradient (±)")
-    assert clipped > 0
-    assert f"{clipped} would no longer be clipped" in head
-    assert strength.endswith("L 0.5 → 0.25")
-    assert held == "temperature leaves these gradients as they are and acts after them."
-
-
-def test_nothing_is_claimed_where_nothing_differs():
-    answer = imagined({})
-    same = msgspec.structs.replace(answer, after=answer.before)
-    assert what_if_result(known(), same).words[0].endswith("tokens, none would get a different gradient.")
-
-
-def test_the_update_as_it_would_be_keeps_what_does_not_change():
-    update = known()
-    supposed = what_if_result(update, imagined({}))
-    assert supposed.after.sampled is update.sampled
-    assert supposed.after.credited.ref_logprobs is update.credited.ref_logprobs
-    assert supposed.before.credited is update.credited
-    assert supposed.after.finished is None
 
 
 class Asked:
@@ -184,8 +154,7 @@ async def test_the_map_and_the_token_show_what_would_be_and_go_back_when_the_kno
         app.tuning.knobs.query_one(KnobList).highlighted = app.tuning.knobs.query_one(KnobList).get_option_index(
             "epsilon"
         )
-        await pilot.press("right")
-        await settled(pilot)
+        await pressed(pilot, "right")
         question = last_question(source)
         assert question.changes == {"epsilon": 0.25}
         place = pulling(app.play.session.shown)[0]
@@ -210,8 +179,7 @@ async def test_the_map_and_the_token_show_what_would_be_and_go_back_when_the_kno
         await pilot.press("b")
         assert "as trained" in str(app.panels.tokens.border_title)
         assert size[0] == 80 or "clip(w, 0.8, 1.2)" in all_text(app.panels.inspector)
-        await pilot.press("escape")
-        await settled(pilot)
+        await pressed(pilot, "escape")
         assert str(app.panels.tokens.border_title) == before
         assert "would be" not in all_text(app.panels.inspector)
         assert not app.panels.main.has_class("-knobs")
@@ -233,8 +201,7 @@ async def test_a_recording_says_that_it_takes_an_engine(tmp_path):
     app = RlplayApp(ReplaySource(synthetic_run(tmp_path / "run.rlplay", updates=2)))
     async with app.run_test(size=(120, 35)) as pilot:
         await settled(pilot)
-        await pilot.press("k", "right")
-        await settled(pilot)
+        await pressed(pilot, "k", "right")
         assert NEEDS_ENGINE in str(app.tuning.knobs.query_one("Static").render())
         assert "compare" not in app.tuning.knobs.query_one("Vertical").border_subtitle
 
@@ -244,8 +211,7 @@ async def test_there_is_nothing_to_compare_until_there_is_a_preview():
     async with app.run_test(size=(160, 45)) as pilot:
         source.update(1)
         await settled(pilot)
-        await pilot.press("k", "right", "b")
-        await settled(pilot)
+        await pressed(pilot, "k", "right", "b")
         assert "compare" not in app.tuning.knobs.query_one("Vertical").border_subtitle
         source.put(imagined(last_question(source).changes))
         await settled(pilot)

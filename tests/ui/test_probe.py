@@ -12,7 +12,7 @@ from rlplay.ui.screens.probe import ENDED, REPLAYED, ProbeScreen, read_columns
 from rlplay.ui.session.probing import SAMPLES, TAILS
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
 from tests.ui.probed import SIZES, answer, begun, opened, peeked, tail
-from tests.ui.stage import all_text, playground, settled, text_of
+from tests.ui.stage import all_text, on_screen, playground, pressed, settled, text_of
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,7 @@ def test_the_weights_asked_are_named(steps: int, words: str) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_bars_of_reference_and_policy_stand_side_by_side(size: tuple[int, int]) -> None:
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (_, source, pilot):
         screen, asked = await opened(pilot, source)
         bars = screen.query_one(ProbeBars)
         assert "Waiting for the engine" in " ".join(text_of(bars).split())
@@ -91,8 +90,7 @@ async def test_the_bars_of_reference_and_policy_stand_side_by_side(size: tuple[i
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_samples_and_the_value_with_interval_and_count_are_shown(size: tuple[int, int]) -> None:
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (_, source, pilot):
         screen, asked = await opened(pilot, source)
         prefix = asked[0].prefix
         await answer(pilot, source, peeked(prefix))
@@ -116,8 +114,7 @@ async def test_samples_and_the_value_with_interval_and_count_are_shown(size: tup
 
 
 async def test_keys_force_and_regenerate_and_leave() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZES[0]) as pilot:
+    async with on_screen(size=SIZES[0]) as (app, source, pilot):
         screen, asked = await opened(pilot, source)
         before = asked[0].prefix.answer
         await answer(pilot, source, peeked(asked[0].prefix))
@@ -134,8 +131,7 @@ async def test_keys_force_and_regenerate_and_leave() -> None:
 
 
 async def test_the_mouse_chooses_places_and_candidates() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZES[0]) as pilot:
+    async with on_screen(size=SIZES[0]) as (_, source, pilot):
         screen, asked = await opened(pilot, source)
         await answer(pilot, source, peeked(asked[0].prefix))
         await pilot.click(ProbeBars, offset=(6, 4))
@@ -147,8 +143,7 @@ async def test_the_mouse_chooses_places_and_candidates() -> None:
 
 
 async def test_while_the_run_goes_on_the_bars_follow() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZES[0]) as pilot:
+    async with on_screen(size=SIZES[0]) as (_, source, pilot):
         _, asked = await opened(pilot, source)
         await answer(pilot, source, peeked(asked[0].prefix))
         count = len(asked)
@@ -161,11 +156,9 @@ async def test_while_the_run_goes_on_the_bars_follow() -> None:
 
 
 async def test_without_an_answer_on_the_screen_one_types_a_prompt() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZES[2]) as pilot:
+    async with on_screen(size=SIZES[2]) as (app, source, pilot):
         await settled(pilot)
-        await pilot.press("i")
-        await settled(pilot)
+        await pressed(pilot, "i")
         assert app.focused is app.screen.query_one("#prompt", Input)
         assert "to type a prompt" in " ".join(text_of(app.screen.query_one(ProbeText)).split())
         await pilot.press(*"Hi", "space", *"v", "enter")
@@ -182,8 +175,7 @@ async def test_without_an_answer_on_the_screen_one_types_a_prompt() -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_letters_are_text_in_the_prompt_and_keys_at_the_tokens(size: tuple[int, int]) -> None:
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         screen, asked = await opened(pilot, source)
         text, frame = screen.query_one(ProbeText), screen.query_one("Vertical")
         assert app.focused is text
@@ -203,8 +195,7 @@ async def test_letters_are_text_in_the_prompt_and_keys_at_the_tokens(size: tuple
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_letters_that_are_no_key_say_where_they_are_typed_and_never_reach_the_run(size: tuple[int, int]) -> None:
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         screen, asked = await opened(pilot, source)
         await answer(pilot, source, peeked(asked[0].prefix))
         for key in ("i", "h", "u", "J"):
@@ -224,8 +215,7 @@ async def test_letters_that_are_no_key_say_where_they_are_typed_and_never_reach_
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_why_there_is_no_reward_is_read_to_its_end(size: tuple[int, int]) -> None:
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (_, source, pilot):
         screen, asked = await opened(pilot, source)
         why = "an episode with an environment can't be continued mid-way"
         await answer(pilot, source, peeked(asked[0].prefix, unrewarded=why))
@@ -233,8 +223,7 @@ async def test_why_there_is_no_reward_is_read_to_its_end(size: tuple[int, int]) 
 
 
 async def test_what_the_engine_refuses_stands_in_the_panel() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZES[1]) as pilot:
+    async with on_screen(size=SIZES[1]) as (_, source, pilot):
         screen, asked = await opened(pilot, source)
         await answer(pilot, source, Peeked(asked[0].prefix, refused="the prompt [red]is\x1b empty"))
         assert "the prompt [red]is␛ empty" in str(screen.query_one(Static).visual)
@@ -250,8 +239,7 @@ async def test_without_an_engine_it_says_what_to_do(live: bool, words: str) -> N
             source.put(Failed("gone"))
         await settled(pilot)
         source.commands.clear()
-        await pilot.press("i")
-        await settled(pilot)
+        await pressed(pilot, "i")
         shown = " ".join(text_of(app.screen.query_one(ProbeBars)).split())
         assert shown == words.replace("`", "")
         await pilot.press("N", "V", "D", "enter", "tab", "right")
@@ -261,10 +249,7 @@ async def test_without_an_engine_it_says_what_to_do(live: bool, words: str) -> N
 
 
 async def test_a_script_names_prompt_and_what_to_ask_for() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZES[0]) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=SIZES[0]) as (app, source, pilot):
         await app.play.perform("probe", {"prompt": "Hi", "columns": {"answer": 4}, "then": "value"})
         await settled(pilot)
         assert source.commands[-2:] == [
@@ -278,10 +263,8 @@ async def test_a_script_names_prompt_and_what_to_ask_for() -> None:
 
 
 async def test_help_lists_the_probe_and_its_keys() -> None:
-    app, source = playground()
-    async with app.run_test(size=SIZES[0]) as pilot:
+    async with on_screen(size=SIZES[0]) as (app, source, pilot):
         await opened(pilot, source)
-        await pilot.press("question_mark")
-        await settled(pilot)
+        await pressed(pilot, "question_mark")
         statics = "\n".join(str(each.visual) for each in app.screen.query(Static))
         assert "force the candidate" in statics

@@ -15,7 +15,7 @@ from rlplay.ui.plot.pull_plane import plane, regions
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from tests.recorded import synthetic_update
 from tests.ui.curve_panels import subtitle, title
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, pressed, settled
 from tests.ui.test_pull_map import SIZE, recorded
 
 
@@ -92,17 +92,12 @@ def test_regions_have_tokens_and_none_twice() -> None:
 
 
 async def test_enter_goes_through_the_regions_and_esc_shows_all_again() -> None:
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(2)
-        await settled(pilot)
-        await pilot.press("P")
-        await settled(pilot)
+    async with on_screen(2, size=(160, 45)) as (app, _, pilot):
+        await pressed(pilot, "P")
         panel = app.focused
         assert isinstance(panel, CurvePanel)
         seen = []
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         while app.play.finder.query is not None:
             chosen = app.play.finder.query.box
             assert chosen is not None
@@ -119,18 +114,15 @@ async def test_enter_goes_through_the_regions_and_esc_shows_all_again() -> None:
                 places.add(start + app.panels.tokens.cursor[1])
             # Identical answers share a line, so f goes to the first of them.
             assert places <= set(known.tokens[chosen.holds(known)].tolist())
-            await pilot.press("enter")
-            await settled(pilot)
+            await pressed(pilot, "enter")
         assert len(seen) == len(set(seen)) > 2
         assert "box" not in subtitle(panel)
-        await pilot.press("enter", "escape")
-        await settled(pilot)
+        await pressed(pilot, "enter", "escape")
         assert app.play.finder.query is None
 
 
 async def test_the_mouse_drags_a_box_and_a_click_chooses_nothing() -> None:
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         source.records(synthetic_update(2, steps=1))
         source.status(2)
         await settled(pilot)
@@ -149,6 +141,5 @@ async def test_the_mouse_drags_a_box_and_a_click_chooses_nothing() -> None:
         corners = ((x - inner.x, y - inner.y) for x, y in (one, other))
         assert panel.source is not None
         assert app.play.finder.query.typed == PullMap().boxed(panel.source, Size(*panel.content_size), *corners)
-        await pilot.press("escape")
-        await settled(pilot)
+        await pressed(pilot, "escape")
         assert app.play.finder.query is None

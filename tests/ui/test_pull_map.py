@@ -15,7 +15,7 @@ from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.pull_map import DOWN, NO_STEP, SILENT, UP, PullMap
 from rlplay.ui.plot.views import Source
 from tests.recorded import synthetic_update
-from tests.ui.stage import playground, settled, text_of, until
+from tests.ui.stage import on_screen, settled, text_of, until
 
 
 def recorded(steps: int = 4, upto: int | None = None) -> Update:
@@ -137,8 +137,7 @@ def test_clipped_tokens_and_the_band_are_marked_only_where_something_clips() -> 
 
 
 async def test_the_key_puts_it_up_and_one_step_shows_it_in_place_of_the_ratios() -> None:
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         source.records(synthetic_update(1, steps=1))
         await settled(pilot)
         assert str(app.panels.curves.panels[2].border_title) == "Pull map · after the update"

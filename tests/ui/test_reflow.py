@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from tests.recorded import synthetic_update
-from tests.ui.stage import playground, settled, shown, text_of
+from tests.ui.stage import on_screen, pressed, settled, shown, text_of
 
 
 def seen(app):
@@ -25,10 +25,7 @@ def seen(app):
     ],
 )
 async def test_what_is_in_sight(size, panels):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=size) as (app, _, _):
         assert seen(app) == panels
         assert app.panels.tokens.size.height >= 6
         assert app.panels.tokens.size.width >= 40
@@ -41,8 +38,7 @@ async def test_what_is_in_sight(size, panels):
 
 @pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 14)])
 async def test_a_long_text_of_a_lesson_leaves_room_for_the_tokens_and_the_footer(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         source.records(synthetic_update(1)[:1])
         await settled(pilot)
         app.panels.narrator.say("The paler a token, the less likely it was. " * 8)
@@ -54,25 +50,18 @@ async def test_a_long_text_of_a_lesson_leaves_room_for_the_tokens_and_the_footer
 
 
 async def test_the_panel_key_reaches_everything_on_a_small_screen():
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(80, 24)) as (app, _, pilot):
         assert "p " in str(app.panels.keys.render())
         found = set()
         for _ in range(3):
-            await pilot.press("p")
-            await settled(pilot)
+            await pressed(pilot, "p")
             found |= seen(app)
         assert found == {"rollouts", "tokens", "inspector", "CurvePanels"}
         assert seen(app) == {"rollouts", "tokens", "CurvePanels"}, "once round"
 
 
 async def test_another_size_lays_everything_out_again():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(160, 45)) as (app, _, pilot):
         await pilot.resize_terminal(80, 24)
         await settled(pilot)
         widths = {len(line) for line in text_of(app.panels.rollouts).split("\n")}
@@ -80,8 +69,7 @@ async def test_another_size_lays_everything_out_again():
 
 
 async def test_footer_clicks_carry_out_verbs():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         await settled(pilot)
         x = str(app.panels.keys.render()).index("n phase")
         await pilot.click(app.panels.keys, offset=(x, 0))
@@ -102,10 +90,7 @@ def beside(app):
 
 @pytest.mark.parametrize("scroll", ["wheel", "cursor"])
 async def test_rewards_stand_beside_their_answers_after_every_change_of_size(scroll):
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1, prompts=12, generations=6)
-        await settled(pilot)
+    async with on_screen(1, prompts=12, generations=6, size=(160, 45)) as (app, _, pilot):
         if scroll == "wheel":
             app.panels.tokens.scroll_to(y=30, animate=False, immediate=True)
         else:
@@ -124,10 +109,7 @@ async def test_rewards_stand_beside_their_answers_after_every_change_of_size(scr
 
 
 async def test_the_right_end_of_the_header_goes_along_with_the_edge(monkeypatch):
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(80, 24)) as (app, _, pilot):
         narrow = str(app.panels.header.render())
         monkeypatch.setattr(app.refresher, "_parts", itertools.cycle([lambda: None]))  # nothing else has happened
         await pilot.resize_terminal(160, 45)
@@ -141,9 +123,6 @@ async def test_the_right_end_of_the_header_goes_along_with_the_edge(monkeypatch)
 
 @pytest.mark.parametrize(("kind", "below"), [("rewards", "reward · A · tok"), ("reward model", "label · score")])
 async def test_the_unit_of_a_length_is_below_the_answers_where_it_fits(kind, below):
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1, steps=4)
-        await settled(pilot)
+    async with on_screen(1, steps=4, size=(120, 35)) as (app, _, _):
         app.panels.rollouts.show(app.play.session.shown, [0], app.play.sort, app.panels.tokens.rows, kind=kind)
         assert app.panels.rollouts.border_subtitle.strip(" ─") == below

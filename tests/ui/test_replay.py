@@ -19,7 +19,7 @@ from rlplay.ui.session.reading import next_belief
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
-from tests.ui.stage import all_text, settled, text_of, until
+from tests.ui.stage import all_text, pressed, settled, text_of, until
 from tests.ui.test_narration import narrated_with_findings
 
 
@@ -66,13 +66,11 @@ async def test_keys_step_through_what_was_recorded(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
-        await pilot.press("z", "z")
-        await settled(pilot)
+        await pressed(pilot, "z", "z")
         assert (app.play.session.shown.number, app.play.session.shown.phase) == (2, "after")
         seen = []
         for key in ("full_stop", "full_stop", "n", "n", "n", "s", "s", "u"):
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
             shown = app.play.session.shown
             seen.append((shown.number, shown.phase, shown.sampled.position if not shown.sampled.done else "done"))
         assert seen == [
@@ -86,8 +84,7 @@ async def test_keys_step_through_what_was_recorded(run):
             (3, "after", "done"),
         ]
         assert "replay" in str(app.panels.header.render())
-        await pilot.press("u", "u")
-        await settled(pilot)
+        await pressed(pilot, "u", "u")
         assert app.play.session.shown.number == 4, "there is nothing after the end"
 
 
@@ -96,11 +93,9 @@ async def test_undo_reaches_the_start(run):
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
         for _ in range(6):
-            await pilot.press("z")
-            await settled(pilot)
+            await pressed(pilot, "z")
         assert all_text(app.panels.tokens) == ""
-        await pilot.press("u")
-        await settled(pilot)
+        await pressed(pilot, "u")
         assert app.play.session.shown.number == 1
 
 
@@ -120,8 +115,7 @@ async def test_settings_cannot_be_changed(run):
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
         await app.play.perform("set", {"beta": 0.3})
-        await pilot.press("k", "right", "a")
-        await settled(pilot)
+        await pressed(pilot, "k", "right", "a")
         assert app.play.session.on_record() == synthetic_started().settings
         assert "recorded run" in app.screen.query_one("Vertical").border_title, "it stays open and says why"
 
@@ -141,12 +135,10 @@ async def test_the_settings_are_those_of_the_update_shown(run):
         await opened(pilot)
         assert "−A·ℓ" in all_text(app.panels.inspector)
         assert app.play.session.settings.surrogate == "logp"
-        await pilot.press("z")
-        await settled(pilot)
+        await pressed(pilot, "z")
         assert "clip(w, 0.3, 1.7)" in all_text(app.panels.inspector)
         assert app.play.session.settings.surrogate == "ppo"
-        await pilot.press("z")
-        await settled(pilot)
+        await pressed(pilot, "z")
         assert "clip(w, 0.8, 1.2)" in all_text(app.panels.inspector), "after the update is after its optimizer steps"
 
 
@@ -156,11 +148,9 @@ async def test_hints_speak_of_a_recording(run):
         await opened(pilot)
         assert "The recording ends here" in str(app.panels.narrator.render())
         assert "lesson" not in str(app.panels.keys.render())
-        await pilot.press("left_square_bracket")
-        await settled(pilot)
+        await pressed(pilot, "left_square_bracket")
         assert "v goes back" in str(app.panels.narrator.render())
-        await pilot.press("v", "Z")
-        await settled(pilot)
+        await pressed(pilot, "v", "Z")
         assert "start of the recording" in str(app.panels.narrator.render())
         assert "play the recording" in text_of(app.panels.tokens)
         for key, hint in (
@@ -171,8 +161,7 @@ async def test_hints_speak_of_a_recording(run):
             ("n", "u what the update changed"),
             ("n", "u shows the next update, space plays on"),
         ):
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
             assert hint in str(app.panels.narrator.render()), key
         await pilot.press("t")
         assert any("has no lesson" in n.message and "rlplay synthetic" in n.message for n in app._notifications)
@@ -207,8 +196,7 @@ async def test_a_damaged_update_is_a_line_and_the_others_stay_within_reach(run):
             ("u", 3, True),
             ("u", 4, False),
         ):
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
             assert app.play.session.shown.number == number
             for panel in (app.panels.narrator.render(), text_of(app.panels.tokens)):
                 assert ("update 3 is damaged" in " ".join(str(panel).split())) == damaged
@@ -222,18 +210,15 @@ async def test_an_unreadable_update_is_reported_while_a_key_moves(run):
         with sqlite3.connect(run) as db:
             db.execute("ALTER TABLE records RENAME TO gone")
         for key in ("z", "left_square_bracket"):
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
         assert "Cannot read the run" in app.panels.banner.border_title
         assert "no such table" in str(app.panels.banner.render())
         assert any("no such table" in n.message for n in app._notifications)
         with sqlite3.connect(run) as db:
             db.execute("ALTER TABLE gone RENAME TO records")
-        await pilot.press("r")
-        await settled(pilot)
+        await pressed(pilot, "r")
         assert not app.panels.banner.has_class("-visible")
-        await pilot.press("z")
-        await settled(pilot)
+        await pressed(pilot, "z")
         assert app.play.session.shown.number == 3
 
 
@@ -243,8 +228,7 @@ async def test_going_back_lands_on_an_update_that_was_kept(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
-        await pilot.press("z")
-        await settled(pilot)
+        await pressed(pilot, "z")
         assert app.play.session.shown.number == 2
         assert app.play.session.shown.sampled is not None
 

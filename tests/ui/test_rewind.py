@@ -5,14 +5,13 @@ import pytest
 from rlplay.link.messages import Rewind
 from rlplay.trace.records import Changed, Rewound
 from tests.recorded import synthetic_update
-from tests.ui.stage import playground, settled, shown
+from tests.ui.stage import on_screen, settled, shown
 
 WIDE = (160, 45)
 
 
 async def test_quick_undos_add_up():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (_, source, pilot):
         for number in range(1, 6):
             source.update(number)
         await settled(pilot)
@@ -31,10 +30,7 @@ async def test_quick_undos_add_up():
 
 
 async def test_undo_gives_up_an_update_in_progress_or_takes_back_a_finished_one():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (_, source, pilot):
         await pilot.press("z")
         assert source.commands[-1] == Rewind(0)
         source.records([Rewound(update=0, abandoned=1)])
@@ -47,8 +43,7 @@ async def test_undo_gives_up_an_update_in_progress_or_takes_back_a_finished_one(
 
 
 async def test_a_rewind_shows_the_update_gone_back_to():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.update(1)
         source.update(2)
         source.records([Rewound(update=1, abandoned=2)])
@@ -59,8 +54,7 @@ async def test_a_rewind_shows_the_update_gone_back_to():
 
 
 async def test_after_going_back_it_says_so_until_it_goes_on():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         for number in range(1, 4):
             source.update(number)
         source.records([Rewound(update=2, abandoned=3)])
@@ -98,8 +92,7 @@ def changed(update, value, previous, phase="sample", name="temperature", **also)
     ],
 )
 async def test_going_back_says_which_settings_went_back_too(changes, text):
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         for number in range(1, 4):
             source.records([change for change in changes if change.update == number])
             source.update(number)
@@ -121,8 +114,7 @@ async def test_going_back_says_which_settings_went_back_too(changes, text):
 
 
 async def test_giving_up_an_update_says_so_where_that_took_a_setting_back():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.update(1)
         source.records([*synthetic_update(2)[:2], changed(2, 0.1, 0.2, "credit", "epsilon")])
         source.records([Rewound(update=1, abandoned=1)])

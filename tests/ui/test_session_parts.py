@@ -14,6 +14,7 @@ from rlplay.trace.records import Changed, Evaluated, Finished, Sampled, Staged
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Update
+from rlplay.ui.session import examination
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.happenings import Restored
@@ -183,6 +184,12 @@ def test_prompts_that_two_updates_trained_on() -> None:
     ]  # fmt: skip
 
 
+def test_prompts_without_rewards_are_counted_apart() -> None:
+    kept = {number: written(number, "P", scored=number == 1) for number in (1, 2)}
+    counts = sections(session_of(synthetic_started(), kept=kept), 1, 2)[1].counts
+    assert counts["unscored"] == 1 == sum(counts.values())
+
+
 def change(update: int, value: float, previous: float, name: str = "beta") -> Changed:
     return Changed(update=update, phase="sample", name=name, value=value, previous=previous)
 
@@ -207,7 +214,7 @@ def test_what_changed_between_two_moments() -> None:
     assert changed_between(session, 4, 5) == staged
 
 
-def test_an_unfinished_update_is_examined_with_the_one_before() -> None:
+def test_an_unfinished_update_is_examined_with_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     session = session_of(synthetic_started())
     assert examine(session) == (None, [])
     records = [record for number in (1, 2, 3) for record in synthetic_update(number)]
@@ -218,11 +225,20 @@ def test_an_unfinished_update_is_examined_with_the_one_before() -> None:
     run, found = examine(session)
     assert run is not None
     assert (run.last, found) == (2, [])
+    monkeypatch.setattr(examination, "findings", lambda run: [run.now.update])
+    run, found = examine(session)
+    assert run is not None
+    assert (run.last, found) == (3, [3]), "what is wrong already is said at once"
+    monkeypatch.undo()
     for record in records[-len(synthetic_update(3)) + 1 :]:
         session.apply(Recorded(record))
     assert isinstance(record, Finished)
     run, _ = examine(session)
     assert run is not None
     assert run.last == 3
+    session.apply(Recorded(change(3, 0.75, 0.05)))
+    run, _ = examine(session)
+    assert run is not None
+    assert (run.now.update, run.settings.beta) == (3, 0.75), "as the settings were then"
     session.digesting.left = lambda _last: 1  # type: ignore[method-assign]
     assert examine(session) == (None, []), "something has to be read first"

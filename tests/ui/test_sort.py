@@ -10,7 +10,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.layout.answer_order import Sort, order, sortable
 from rlplay.ui.screens.sort import SortScreen
 from tests.recorded import synthetic_update
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, pressed, settled
 
 WIDE = (160, 45)
 
@@ -70,13 +70,9 @@ def test_orders_before_there_is_anything_to_sort_by():
 
 
 async def test_the_key_asks_by_what_and_the_frame_says_it():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, _, pilot):
         app.panels.tokens.focus()
-        await pilot.press("o", "enter")
-        await settled(pilot)
+        await pressed(pilot, "o", "enter")
         assert app.play.sort == Sort("reward")
         assert "by reward ↓" in app.panels.rollouts.border_subtitle
         assert app.panels.tokens._order == app.panels.rollouts._order
@@ -84,22 +80,17 @@ async def test_the_key_asks_by_what_and_the_frame_says_it():
         await pilot.press("o")
         assert isinstance(app.screen, SortScreen)
         assert app.screen.query_one(OptionList).highlighted == 2, "the one after the present one"
-        await pilot.press("up", "enter")
-        await settled(pilot)
+        await pressed(pilot, "up", "enter")
         assert app.play.sort == Sort("reward", falling=False)
         assert "by reward ↑" in app.panels.rollouts.border_subtitle
         await pilot.press("o", "escape")
         assert app.play.sort == Sort("reward", falling=False)
-        await pilot.press("o", "home", "enter")
-        await settled(pilot)
+        await pressed(pilot, "o", "home", "enter")
         assert app.play.sort == Sort()
 
 
 async def test_pointing_and_finding_keep_to_the_order():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, _, pilot):
         await app.play.perform("sort", "-length")
         await settled(pilot)
         app.panels.rollouts.focus()
@@ -115,10 +106,7 @@ async def test_pointing_and_finding_keep_to_the_order():
 
 
 async def test_a_column_that_is_not_there_is_named():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=WIDE) as (app, source, pilot):
         await app.play.perform("sort", "colour")
         await settled(pilot)
         assert app.play.sort == Sort()

@@ -28,7 +28,7 @@ from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, quiet
 from tests.recorded import synthetic_run, synthetic_update
 from tests.terminal import Terminal, rlplay
-from tests.ui.stage import playground, settled
+from tests.ui.stage import on_screen, playground, pressed, settled
 
 COLOURED = re.compile(rb"\x1b\[(?:\d+;)*(?:3[0-9]|4[0-9]|9[0-7]|10[0-7])(?:[;:]\d+)*m")
 """A sequence that sets a colour: 30 to 49, 90 to 97 or 100 to 107 among its numbers."""
@@ -65,10 +65,7 @@ def test_the_pattern_finds_colours_and_no_attributes():
 
 @pytest.mark.parametrize("size", [(160, 45), (80, 24)])
 async def test_every_lens_has_a_cue_without_colour(colourless, size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=size) as (app, _, pilot):
         for lens in AVAILABLE:
             await app.play.perform("lens", lens)
             await settled(pilot)
@@ -100,21 +97,18 @@ def test_without_colour_the_levels_of_a_scale_differ_and_its_sides_too():
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 async def test_no_screen_writes_a_colour_and_the_chosen_line_is_reversed(colourless, theme):
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         app.theme = theme.name
         source.update(1)
         await settled(pilot)
         for key in ("f12", "g", "question_mark", "k"):
-            await pilot.press(key)
-            await settled(pilot)
+            await pressed(pilot, key)
             sent = written(app)
             assert len(sent) > 1000
             assert not COLOURED.search(sent), key
             if key == "k":
                 assert re.search(rb"\x1b\[(?:\d;)*7m[^\x1b]*Algorithm", sent), "the cursor among the knobs"
-            await pilot.press("escape")
-            await settled(pilot)
+            await pressed(pilot, "escape")
 
 
 def test_attributes_take_the_place_of_colours():
@@ -146,8 +140,7 @@ async def test_with_sixteen_colours_the_chosen_line_can_be_seen(monkeypatch, the
     async with app.run_test(size=(120, 35)) as pilot:
         app.theme = theme.name
         await settled(pilot)
-        await pilot.press("k")
-        await settled(pilot)
+        await pressed(pilot, "k")
         strips = lines_of(app)
         chosen, other = (
             next(segment.style for strip in strips for segment in strip if word in segment.text)
@@ -181,8 +174,7 @@ def test_chrome_stays_grey_with_256_colours(theme):
 
 
 async def test_other_themes_have_quiet_frames():
-    app, _ = playground()
-    async with app.run_test() as pilot:
+    async with on_screen() as (app, _, pilot):
         for name in ("nord", "gruvbox", "solarized-light", "dracula", "rlplay-dark"):
             app.theme = name
             await pilot.pause()
@@ -196,8 +188,7 @@ async def test_other_themes_have_quiet_frames():
 
 
 async def test_the_letters_of_compared_runs_are_readable_and_distinct_in_every_theme():
-    app, _ = playground()
-    async with app.run_test() as pilot:
+    async with on_screen() as (app, _, pilot):
         for name in (*(theme.name for theme in THEMES), "nord", "solarized-light", "textual-light"):
             app.theme = name
             await pilot.pause()
@@ -218,8 +209,7 @@ def test_what_the_panels_write_can_be_read(theme):
 
 @pytest.mark.parametrize(("name", "dark"), [("ansi-light", False), ("ansi-dark", True)])
 async def test_the_terminals_own_colours_get_shades_near_their_ground(name, dark):
-    app, _ = playground()
-    async with app.run_test() as pilot:
+    async with on_screen() as (app, _, pilot):
         app.theme = name
         await pilot.pause()
         inks = palette(app.theme_variables)
@@ -271,18 +261,14 @@ def test_the_theme_is_kept_between_starts(monkeypatch, tmp_path, kept, given, be
 
 async def test_a_test_or_a_gallery_does_not_choose_for_the_user(monkeypatch, tmp_path):
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
-    app, _ = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, _, pilot):
         app.theme = "rlplay-dusk"
         await settled(pilot)
     assert not (tmp_path / "home").exists()
 
 
 async def test_a_change_of_theme_reaches_the_scale_and_the_details_of_a_token():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(160, 45)) as (app, _, pilot):
 
         def inks():
             details = {
@@ -360,8 +346,7 @@ def test_the_three_states_of_clipping_are_three_in_the_legend():
 
 
 async def test_the_legend_of_the_tokens_says_what_their_shades_hide():
-    app, source = playground()
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
         records = synthetic_update(1)
         credited = next(record for record in records if isinstance(record, Credited))
         source.records(

@@ -15,7 +15,7 @@ from rlplay.ui.session.sources import ReplaySource
 from rlplay.ui.session.timeline import SCORES
 from rlplay.ui.widgets.updates import Updates
 from tests.recorded import synthetic_run, synthetic_update
-from tests.ui.stage import all_text, playground, settled
+from tests.ui.stage import all_text, on_screen, playground, pressed, settled
 
 SIZE = (120, 35)
 
@@ -34,15 +34,13 @@ def detail_text(app):
 
 async def opened(pilot):
     await settled(pilot)
-    await pilot.press("g")
-    await settled(pilot)
+    await pressed(pilot, "g")
     assert isinstance(pilot.app.screen, TimelineScreen)
     return pilot.app.screen.query_one(Updates)
 
 
 async def test_every_update_is_listed_with_its_numbers_and_changed_settings(tmp_path):
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         kept(source, tmp_path, 3)
         source.records([Changed(update=4, phase="sample", name="epsilon", value=0.1, previous=0.2)])
         updates = await opened(pilot)
@@ -57,8 +55,7 @@ async def test_every_update_is_listed_with_its_numbers_and_changed_settings(tmp_
 
 
 async def test_a_change_stands_at_the_first_update_that_it_makes_different(tmp_path):
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         kept(source, tmp_path, 2)
         source.records([Changed(update=2, phase="after", name="num_iterations", value=4, previous=1)])
         updates = await opened(pilot)
@@ -70,12 +67,10 @@ async def test_a_change_stands_at_the_first_update_that_it_makes_different(tmp_p
 
 
 async def test_an_update_is_looked_at_and_stands_still_while_the_engine_goes_on(tmp_path):
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         kept(source, tmp_path, 4)
         await opened(pilot)
-        await pilot.press("up", "up", "up", "enter")
-        await settled(pilot)
+        await pressed(pilot, "up", "up", "up", "enter")
         assert app.play.session.looking == 2
         assert "looking at update 2  v back to live" in str(app.panels.header.render())
         app.play.point(1, 3)
@@ -90,15 +85,13 @@ async def test_an_update_is_looked_at_and_stands_still_while_the_engine_goes_on(
             (1, 3),
         )
         assert "reward" in app.panels.inspector.clipping()[1]
-        await pilot.press("escape")
-        await settled(pilot)
+        await pressed(pilot, "escape")
         assert app.play.session.looking is None
         assert app.play.session.shown.number == 19
 
 
 async def test_the_cursor_stays_on_its_update_while_more_come(tmp_path):
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
         kept(source, tmp_path, 30)
         updates = await opened(pilot)
         await pilot.press("pageup", "up")
@@ -112,8 +105,7 @@ async def test_the_cursor_stays_on_its_update_while_more_come(tmp_path):
 
 
 async def test_going_back_asks_once(tmp_path):
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         kept(source, tmp_path, 4)
         await opened(pilot)
         await pilot.press("up", "up", "z")
@@ -124,15 +116,13 @@ async def test_going_back_asks_once(tmp_path):
         await pilot.press("up", "up", "z")
         assert "Updates 3–4 are discarded" in detail_text(app)
         assert source.commands == [], "a move takes the question back"
-        await pilot.press("z")
-        await settled(pilot)
+        await pressed(pilot, "z")
         assert source.commands == [Rewind(2)]
         assert app.screen is app.panels.main
 
 
 async def test_what_was_given_up_is_named_where_the_run_went_back(tmp_path):
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (_, source, pilot):
         kept(source, tmp_path, 4)
         source.records([Rewound(update=2, abandoned=4)])
         source.records([Changed(update=2, phase="update", name="beta", value=0.1, previous=0.05)])
@@ -144,8 +134,7 @@ async def test_what_was_given_up_is_named_where_the_run_went_back(tmp_path):
 
 
 async def test_an_update_without_its_answers_is_listed_and_marked(tmp_path):
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         kept(source, tmp_path, 4)
         del source.kept[2]
         await opened(pilot)
@@ -161,8 +150,7 @@ async def test_of_a_recording_too(tmp_path):
     async with app.run_test(size=SIZE) as pilot:
         await settled(pilot)
         await opened(pilot)
-        await pilot.press("home", "down", "z")
-        await settled(pilot)
+        await pressed(pilot, "home", "down", "z")
         assert app.play.session.shown.number == 1, "nothing is lost, so nothing is asked"
 
 
@@ -181,8 +169,7 @@ async def test_a_snapshot_that_is_gone_is_not_promised(tmp_path):
 
 
 async def test_the_columns_fit_and_nothing_is_cut_at_80_columns(tmp_path):
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (_, source, pilot):
         for number in (1, 2):
             source.records(synthetic_update(number))
         source.status(2)
@@ -194,8 +181,7 @@ async def test_the_columns_fit_and_nothing_is_cut_at_80_columns(tmp_path):
 
 @pytest.mark.parametrize(("metric", "words"), SCORES.items())
 async def test_the_column_of_the_score_is_named_in_full(tmp_path, metric, words):
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (_, source, pilot):
         *begun, finished = synthetic_update(1)
         others = {name: value for name, value in finished.metrics.items() if name not in SCORES}
         source.records([*begun, msgspec.structs.replace(finished, metrics={**others, metric: 0.5})])
@@ -228,12 +214,8 @@ async def test_the_columns_are_the_numbers_of_the_curves_as_many_as_fit(tmp_path
 
 async def test_words_that_stay_do_not_lay_the_screen_out_again(monkeypatch):
     updated = []
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("g")
-        await settled(pilot)
+    async with on_screen(1, size=(120, 35)) as (app, source, pilot):
+        await pressed(pilot, "g")
         monkeypatch.setattr(Static, "update", lambda self, *_args, **_more: updated.append(self.id))
         app.screen.follow()
         assert updated == []
@@ -259,31 +241,26 @@ async def test_where_a_replay_stands_is_lit_and_help_says_what_the_marks_mean(tm
         head = app.screen.query_one("#columns", Static)
         assert str(head.render()).index("reward") + len("reward") == lines[2].index(".") + 4
         assert head.content_region.x == updates.content_region.x, "numbers stand below their heads"
-        await pilot.press("question_mark")
-        await settled(pilot)
+        await pressed(pilot, "question_mark")
         assert isinstance(app.screen, HelpScreen)
         await pilot.press("escape")
         assert isinstance(app.screen, TimelineScreen)
 
 
 async def test_the_question_names_the_settings_that_would_go_back(tmp_path):
-    app, source = playground()
-    async with app.run_test(size=SIZE) as pilot:
+    async with on_screen(size=SIZE) as (app, source, pilot):
         kept(source, tmp_path, 3)
         source.records([Changed(update=3, phase="update", name="epsilon", value=0.1, previous=0.2)])
         await opened(pilot)
-        await pilot.press("up", "up", "z")
-        await settled(pilot)
+        await pressed(pilot, "up", "up", "z")
         assert "Settings also change back: Clip ε 0.1 → 0.2." in detail_text(app)
-        await pilot.press("down", "z")
-        await settled(pilot)
+        await pressed(pilot, "down", "z")
         assert "Go back to update 3?" in detail_text(app)
         assert "Settings" not in detail_text(app)
 
 
 async def test_a_column_of_zeros_comes_last_and_a_large_screen_has_longer_bars(tmp_path):
-    app, source = playground()
-    async with app.run_test(size=(240, 67)) as pilot:
+    async with on_screen(size=(240, 67)) as (_, source, pilot):
         for number in (1, 2):
             source.update(number)
         updates = await opened(pilot)

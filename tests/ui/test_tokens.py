@@ -12,7 +12,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.theme.colours import STEPS, contrast, levels, palette
 from rlplay.ui.theme.themes import THEMES
 from tests.recorded import synthetic_sampling, synthetic_update
-from tests.ui.stage import all_text, playground, settled, text_of
+from tests.ui.stage import all_text, on_screen, playground, pressed, settled, text_of
 
 WIDE = (160, 45)
 
@@ -31,8 +31,7 @@ async def opened(pilot, source, **shape):
 
 
 async def test_arrows_move_one_cursor_through_all_panels():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await opened(pilot, source)
         await pilot.press("right", "right", "down")
         assert app.panels.tokens.cursor[0] == 1
@@ -48,8 +47,7 @@ async def test_arrows_move_one_cursor_through_all_panels():
 
 
 async def test_the_cursor_runs_on_into_the_next_answer():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await opened(pilot, source)
         await pilot.press("end", "right")
         assert app.panels.tokens.cursor == (1, 0)
@@ -60,8 +58,7 @@ async def test_the_cursor_runs_on_into_the_next_answer():
 
 
 async def test_a_click_puts_the_cursor_on_a_token():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await opened(pilot, source)
         line = (
             text_of(app.panels.tokens)
@@ -78,8 +75,7 @@ async def test_a_click_puts_the_cursor_on_a_token():
 
 
 async def test_the_colour_key_passes_over_what_is_not_there_yet():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records(synthetic_update(1)[:1])
         await settled(pilot)
         assert app.play.lens.name == "probability"
@@ -89,8 +85,7 @@ async def test_the_colour_key_passes_over_what_is_not_there_yet():
 
 
 async def test_the_colour_key_steps_through_the_statistics_and_auto_comes_back():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await opened(pilot, source)
         assert app.play.lens.name == "prob_delta"
         assert "(auto)" in app.panels.tokens.border_title
@@ -109,8 +104,7 @@ async def test_the_colour_key_steps_through_the_statistics_and_auto_comes_back()
 
 
 async def test_a_statistic_that_is_not_there_yet_says_when_it_comes():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records(synthetic_update(1)[:1])
         await settled(pilot)
         await app.play.perform("lens", "credit")
@@ -122,8 +116,7 @@ async def test_a_statistic_that_is_not_there_yet_says_when_it_comes():
 
 
 async def test_numbers_and_blanks_on_demand():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await opened(pilot, source)
         assert "·is" not in all_text(app.panels.tokens)
         await pilot.press("m")
@@ -135,16 +128,11 @@ async def test_numbers_and_blanks_on_demand():
 
 
 async def test_with_numbers_the_list_of_answers_keeps_beside_the_tokens():
-    app, source = playground()
-    async with app.run_test(size=(160, 30)) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=(160, 30)) as (app, _, pilot):
         app.play.point(15, 0)
-        await pilot.press("m")
-        await settled(pilot)
+        await pressed(pilot, "m")
         assert app.panels.rollouts.count() == app.panels.tokens.count()
-        await pilot.press("x")
-        await settled(pilot)
+        await pressed(pilot, "x")
         row, _ = app.panels.tokens._layout.place(*app.panels.tokens.cursor)
         assert app.panels.rollouts.scroll_y == app.panels.tokens.scroll_y
         assert app.panels.tokens.scroll_y <= row < app.panels.tokens.scroll_y + app.panels.tokens.size.height
@@ -152,14 +140,10 @@ async def test_with_numbers_the_list_of_answers_keeps_beside_the_tokens():
 
 @pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
 async def test_the_cursor_stays_in_sight_when_panels_change(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
-        source.update(1)
-        await settled(pilot)
+    async with on_screen(1, size=size) as (app, _, pilot):
         app.play.point(9, 2)
         for _ in range(3):
-            await pilot.press("p")
-            await settled(pilot)
+            await pressed(pilot, "p")
             row, _ = app.panels.tokens._layout.place(*app.panels.tokens.cursor)
             if app.panels.tokens.region.area:
                 assert (
@@ -171,8 +155,7 @@ async def test_the_cursor_stays_in_sight_when_panels_change(size):
 
 
 async def test_model_text_is_never_obeyed():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await opened(pilot, source)
         text = all_text(app.panels.tokens)
         assert "[bold]" in text
@@ -183,8 +166,7 @@ async def test_model_text_is_never_obeyed():
 
 
 async def test_groups_without_signal_are_marked():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await opened(pilot, source)
         assert (
             all_text(app.panels.rollouts).count("all equal")
@@ -196,8 +178,7 @@ async def test_groups_without_signal_are_marked():
 
 async def test_one_answer_is_no_group():
     """It has no spread, and no others to be equal to."""
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         sampled, scored, credited, *_ = synthetic_update(1, prompts=3, generations=1)
         silent = msgspec.structs.replace(credited, advantages=np.zeros_like(credited.advantages))
         source.records([sampled, scored, silent])
@@ -209,8 +190,7 @@ async def test_one_answer_is_no_group():
 
 async def test_an_answer_stands_on_the_line_of_its_tokens():
     """Read straight across: the reward on a line is that of the answer on it, also after scrolling."""
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records(synthetic_update(1, prompts=6, generations=6))
         await settled(pilot)
         begun: set[int] = set()
@@ -220,15 +200,13 @@ async def test_an_answer_stands_on_the_line_of_its_tokens():
                 begun.add(completion)
         assert sum(app.play.folding.copies.get(answer, 1) for answer in begun) == 36
         app.panels.tokens.focus()
-        await pilot.press("end", "pagedown", "pagedown")
-        await settled(pilot)
+        await pressed(pilot, "end", "pagedown", "pagedown")
         assert app.panels.tokens.scroll_y == app.panels.rollouts.scroll_y > 0
 
 
 async def test_equal_rewards_are_a_signal_where_the_baseline_makes_one():
     """Without a baseline the advantage is the reward: REINFORCE learns from a group that earned 1 throughout."""
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         sampled, scored, credited, *_ = synthetic_update(1)
         given = np.ones_like(credited.advantages)
         given[: sampled.offsets[4]] = 0
@@ -269,8 +247,7 @@ def test_every_shade_is_readable_and_up_and_down_differ_without_colour(theme, co
 
 
 async def test_colours_follow_the_theme():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         await opened(pilot, source)
         dark = app.panels.tokens.palette.text
         app.theme = "rlplay-light"

@@ -11,7 +11,7 @@ from rlplay.ui.format.keyed import keyed
 from rlplay.ui.screens.glossary import GlossaryScreen
 from rlplay.ui.words.clipping import explain_none
 from tests.recorded import SETTINGS, synthetic_update
-from tests.ui.stage import playground, settled, text_of
+from tests.ui.stage import on_screen, pressed, settled, text_of
 
 SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
 AS_IT_COMES = replace(SETTINGS, num_minibatches=Settings().num_minibatches, num_iterations=Settings().num_iterations)
@@ -28,8 +28,7 @@ async def at_rest(pilot, app, source, number=5):
 
 async def press(pilot, *keys):
     assert len(keys) <= MOST
-    await pilot.press(*keys)
-    await settled(pilot)
+    await pressed(pilot, *keys)
 
 
 def none_clipped(app):
@@ -39,8 +38,7 @@ def none_clipped(app):
 
 @SIZES
 async def test_which_token_got_most_credit(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         await at_rest(pilot, app, source)
         await press(pilot, "c", "x")
         assert app.panels.narrator.render().plain.startswith("Largest credit: +")
@@ -49,8 +47,7 @@ async def test_which_token_got_most_credit(size):
 
 @SIZES
 async def test_why_no_token_is_clipped(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         await at_rest(pilot, app, source)
         await app.play.perform("lens", "clip_state")
         await settled(pilot)
@@ -59,10 +56,7 @@ async def test_why_no_token_is_clipped(size):
 
 @SIZES
 async def test_why_a_token_is_clipped(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
-        source.update(1, steps=8)
-        await settled(pilot)
+    async with on_screen(1, steps=8, size=size) as (app, _, pilot):
         await app.play.perform("lens", "clip_state")
         await press(pilot, "x")
         state = app.play.session.shown.latest_step("clip_state")
@@ -75,24 +69,20 @@ async def test_why_a_token_is_clipped(size):
 
 @SIZES
 async def test_the_glossary_explains_clipping_and_leads_to_it(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         await at_rest(pilot, app, source)
-        await pilot.press("d", *"clip")
-        await settled(pilot)
+        await pressed(pilot, "d", *"clip")
         assert isinstance(app.screen, GlossaryScreen)
         assert app.screen.term is TERMS["Clipping"]
         assert "gradient for this token is 0" in str(app.screen.query_one(Static).render())
-        await pilot.press("enter")
-        await settled(pilot)
+        await pressed(pilot, "enter")
         assert app.play.lens.name == "clip_state"
         assert none_clipped(app) in app.panels.narrator.render().plain
 
 
 @SIZES
 async def test_how_to_go_back_three_updates(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         await at_rest(pilot, app, source)
         assert "z undo" in " ".join(app.panels.keys.render().plain.split()), "in the footer"
         await press(pilot, "z", "z", "z")
@@ -102,8 +92,7 @@ async def test_how_to_go_back_three_updates(size):
 @SIZES
 @pytest.mark.parametrize("keys", ["kb", "kbe"])
 async def test_how_to_change_beta(size, keys):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         await at_rest(pilot, app, source)
         await press(pilot, *keys)
         assert app.tuning.knobs.name_under_cursor == "beta"
@@ -115,8 +104,7 @@ async def test_how_to_change_beta(size, keys):
 
 @SIZES
 async def test_what_kl_means(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with on_screen(size=size) as (app, source, pilot):
         await at_rest(pilot, app, source)
         await press(pilot, "d", "k", "l")
         assert app.screen.term is TERMS["KL divergence"]

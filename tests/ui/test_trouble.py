@@ -12,7 +12,7 @@ from rlplay.trace.runfile import RunWriter
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.sources import LiveSource
 from tests.recorded import synthetic_run, synthetic_update
-from tests.ui.stage import Fed, all_text, playground, settled, shown, text_of
+from tests.ui.stage import Fed, all_text, on_screen, playground, settled, shown, text_of
 
 WIDE = (160, 45)
 EVIL = "\x1b]0;owned\x07\x9b31m"
@@ -32,8 +32,7 @@ class _Refusing:
 
 
 async def test_the_engine_dies_and_comes_back():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.update(1)
         source.put(Failed("The engine ended: killed (SIGKILL)", "traceback"), None)
         await settled(pilot)
@@ -54,16 +53,14 @@ async def test_the_engine_dies_and_comes_back():
 
 
 async def test_an_engine_that_falls_silent_is_noticed():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.put(None)
         await settled(pilot)
         assert app.panels.banner.display
 
 
 async def test_notices_are_shown_and_logged_and_obey_nothing():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.records([Notice(update=0, level="warning", text="beta=[red]9 is not allowed")])
         await settled(pilot)
         assert [n.message for n in app._notifications] == ["beta=[red]9 is not allowed"]
@@ -71,8 +68,7 @@ async def test_notices_are_shown_and_logged_and_obey_nothing():
 
 
 async def test_an_error_the_engine_stopped_at_stays_in_sight_until_it_goes_on():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with on_screen(size=WIDE) as (app, source, pilot):
         source.update(1)
         source.records([Notice(update=1, level="error", text="reward function 'bad' failed: `x` is [red]gone")])
         source.status(1)

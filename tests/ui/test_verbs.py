@@ -17,7 +17,7 @@ from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
 from rlplay.verbs import VERBS
-from tests.ui.stage import home, playground, settled
+from tests.ui.stage import home, on_screen, playground, pressed, settled
 
 GIVEN = {
     "run": 2,
@@ -81,8 +81,7 @@ def test_a_script_can_say_it(verb):
 
 
 async def test_each_can_be_performed_by_name_while_a_run_plays():
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
         source.update(1)
         source.update(2)
         source.status(2, running=True)
@@ -103,8 +102,7 @@ async def test_each_can_be_performed_by_name_while_a_run_plays():
 
 
 async def test_none_does_harm_before_anything_has_happened():
-    app, source = playground()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
         for verb in app.play.actions:
             if verb != "quit":
                 await app.play.perform(verb, GIVEN.get(verb))
@@ -140,11 +138,9 @@ def test_titles_and_help_are_there_and_tell_verbs_apart():
 
 
 async def test_the_help_screen_shows_them_all():
-    app, _ = playground()
-    async with app.run_test(size=(100, 40)) as pilot:
+    async with on_screen(size=(100, 40)) as (app, _, pilot):
         await settled(pilot)
-        await pilot.press("question_mark")
-        await settled(pilot)
+        await pressed(pilot, "question_mark")
         shown = "\n".join(str(part.render()) for part in app.screen.query(Static) if type(part) is Static)
     for verb in VERBS.values():
         called = [KEY_NAMES.get(key, key) for key in verb.keys] or [verb.name]

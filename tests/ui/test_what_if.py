@@ -65,6 +65,7 @@ def result(
         ([1, -1, 1], [0.5, -0.5, 1], [], [], "2 would get a smaller gradient"),
         ([1, -1, 1], [1 + 9e-6, -1 - 9e-6, 1 - 9e-6], [], [], "none would get a different gradient"),
         ([1, 9e-6, 0], [1, 0, -9e-6], [], [], "none would get a different gradient"),
+        ([-1, 1, 1], [0, 1, 1], [], [], "1 would no longer get a gradient"),
         ([1, 0, 1], [1, 2, -1], [], [], "1 would get a reversed gradient (±), 1 would newly get a gradient"),
     ],
 )
@@ -72,8 +73,10 @@ def test_differences_are_counted(
     old: list[float], new: list[float], was: list[int], will: list[int], words: str
 ) -> None:
     rest = [1.0] * (TOKENS - 3)
-    _, found = result(step([*old, *rest], was), step([*new, *rest], will))
-    assert found.words[0] == f"Of these {TOKENS} tokens, {words}."
+    for scale in (1, 1e3, 1e-3):  # what is noise is told by the largest gradient
+        before, after = ([each * scale for each in [*some, *rest]] for some in (old, new))
+        _, found = result(step(before, was), step(after, will))
+        assert found.words[0] == f"Of these {TOKENS} tokens, {words}."
     turned = [a * b < 0 and min(abs(a), abs(b)) > 1e-5 for a, b in zip(old, new, strict=True)]
     assert found.flipped.tolist() == turned + [False] * (TOKENS - 3)
 

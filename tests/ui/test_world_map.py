@@ -42,7 +42,7 @@ from rlplay.worlds.chart import chart
 from rlplay.worlds.planning import evaluate, plan
 from rlplay.worlds.world import World, read_world
 from tests.recorded import synthetic_started, synthetic_update
-from tests.ui.stage import all_text, playground, settled, shown, until
+from tests.ui.stage import all_text, playground, pressed, settled, shown, until
 
 MAZE: dict[str, Any] = {"map": ["S...", ".O.O", "..#O", "O..G"]}
 ARMS: dict[str, Any] = {"arms": {"a": -0.1, "b": 1, "c": -0.1}}
@@ -286,8 +286,7 @@ async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tu
             assert "★" in shown(panel)
             before = shown(panel)
             app.panels.tokens.focus()
-            await pilot.press("right", "right")
-            await settled(pilot)
+            await pressed(pilot, "right", "right")
             assert shown(panel) == before
         assert " mov" in all_text(app.panels.rollouts) + str(app.panels.rollouts.border_subtitle)
 
@@ -298,8 +297,7 @@ async def test_a_world_speaks_of_moves(maze: Path, key: str) -> None:
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: app.play.session.run.newest is not None and app.play.session.run.newest.number == 2)
         await app.play.perform("lens", "token_rewards")
-        await pilot.press(key)
-        await settled(pilot)
+        await pressed(pilot, key)
         strips = lines_of(app)
         text = "\n".join(
             [*(strip.text for strip in strips), all_text(app.panels.inspector), str(app.panels.tokens.border_title)]
