@@ -42,6 +42,21 @@ async def test_it_shows_the_newest_answers_up_to_the_update_on_the_screen() -> N
         assert not isinstance(app.screen, HeldOutScreen)
 
 
+async def test_it_reads_the_run_file_only_when_there_are_others(monkeypatch: Any) -> None:
+    async with on_screen(size=(120, 35)) as (_, source, pilot):
+        await settled(pilot)
+        await pressed(pilot, "e")
+        reads: list[int] = []
+        monkeypatch.setattr(source, "held_out", reads.append)
+        source.status(0, running=True)
+        await settled(pilot)
+        assert reads == [], "the run went on, without another evaluation"
+        evaluated = msgspec.structs.replace(synthetic_evaluated(2), metrics={"eval_reward": 0.7})
+        source.records([*synthetic_update(2), evaluated])
+        await settled(pilot)
+        assert reads == [2]
+
+
 async def test_columns_are_beside_the_prompt_and_long_answers_fold() -> None:
     async with on_screen(size=(120, 35)) as (app, source, pilot):
         odd = msgspec.structs.replace(

@@ -247,10 +247,8 @@ async def test_without_pairs_the_dialogue_closes_once_and_no_screen_above_it() -
         dialogue.follow()
         assert isinstance(app.screen, HelpScreen), "it covers the dialogue"
         await pilot.press("escape")
-        dialogue.follow()
-        dialogue.follow()
         await settled(pilot)
-        assert app.screen is app.panels.main
+        assert app.screen is app.panels.main, "it looks again once nothing covers it"
         assert labelling(app.play) is None
 
 

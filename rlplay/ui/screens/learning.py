@@ -53,7 +53,6 @@ every evaluation. The frame counts the kinds.
 `↑` and `↓` choose a prompt; its first answer and the one at the chosen evaluation are below. `[` and `]` go through the
 evaluations, `space` plays them. `esc` closes.
 """
-    SECONDS = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "one up", show=False),
         Binding("down", "move(1)", "one down", show=False),
@@ -142,6 +141,7 @@ class LearningScreen(Following[None]):
     LearningScreen Prompts { height: 1fr; }
     LearningScreen SteadyStatic { height: auto; max-height: 9; border-top: solid $border; }
     """
+    SECONDS = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "step(-1)", "evaluation before"),
         Binding("right_square_bracket", "step(1)", "evaluation after"),
