@@ -295,6 +295,21 @@ def test_an_end_in_words(status: int, words: str) -> None:
     assert client._describe_exit(status) == words
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="no list of open files elsewhere")
+async def test_an_engine_that_has_ended_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    left = []
+    for _ in range(2):
+        screen = await _started(*FAKE)
+        await screen.until(idle)
+        await screen.engine.close()
+        before = len(screen.seen)
+        assert len(await screen.to_the_end()) == before
+        left.append((len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks())))
+    assert left[0] == left[1]
+    assert left[0][1] == 1, "only this test"
+
+
 async def test_an_engine_that_talks_nonsense_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     screen = await _started(*FAKE, "garbling")

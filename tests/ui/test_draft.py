@@ -6,7 +6,8 @@ import pytest
 from rlplay.algorithms.apply import apply, in_order, resolve, validated
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import Settings, decoded, written
+from rlplay.algorithms.settings import Settings, choices, decoded, written
+from rlplay.link.messages import Abilities
 from rlplay.ui.session.draft import Draft
 
 
@@ -121,7 +122,24 @@ def test_what_is_written_can_be_read_back():
     ("name", "given", "words"),
     [
         ("epsilon", {}, "one optimizer step"),
+        ("epsilon_high", {}, "one optimizer step"),
         ("epsilon", {"num_iterations": 2}, ""),
+        ("epsilon", {"num_minibatches": 2}, ""),
+        ("epsilon", {"num_iterations": 2, "num_minibatches": 2}, ""),
+        ("beta", {"surrogate": "trpo"}, "only max_kl limits"),
+        ("max_grad_norm", {"surrogate": "trpo"}, "only max_kl limits"),
+        ("max_grad_norm", {}, ""),
+        ("kl_estimator", {"surrogate": "trpo"}, "max_kl limits the exact KL"),
+        ("kl_estimator", {}, ""),
+        ("kl_anchor", {"kl_placement": "none"}, "leaves the KL out"),
+        ("warmup_steps", {}, "lr_scheduler_type=constant has none"),
+        ("warmup_steps", {"lr_scheduler_type": "linear"}, ""),
+        ("learning_rate", {"surrogate": "trpo"}, "takes no Adam step"),
+        ("learning_rate", {"surrogate": "trpo", "returns": "gae", "baseline": "value"}, ""),
+        ("learning_rate", {}, ""),
+        ("gamma", {}, "returns=broadcast does not discount"),
+        ("gamma", {"returns": "to_go"}, ""),
+        ("gamma", {"reward_stream": "shaping"}, ""),
         ("epsilon", {"surrogate": "logp", "num_iterations": 2}, "only with surrogate=ppo"),
         ("beta", {"kl_placement": "none"}, "leaves the KL out"),
         ("lam", {}, "only with returns=gae"),
@@ -169,3 +187,33 @@ def test_a_foreign_run_says_nothing_of_settings_that_are_not_on_record():
     assert set(draft.listed(None, list(KNOBS))) == {"algorithm", "learning_rate", "epsilon"}
     assert draft.idle("epsilon") == ""
     assert "one optimizer step" in Draft(settings()).idle("epsilon")
+
+
+def test_only_what_the_trainer_reads_anew_can_change():
+    there = Draft(settings(), abilities=Abilities("TRL", {}, ["epsilon"]))
+    assert (there.fixed("epsilon"), draft().fixed("epsilon")) == ("", "")
+    assert there.fixed("beta") == there.idle("beta") == "TRL reads it only when training begins"
+    with pytest.raises(ValueError, match="beta cannot be changed here: TRL reads it only when training begins"):
+        there.put("beta", 0.5)
+    there.put("epsilon", 0.3)
+    assert there.differing() == {"epsilon": 0.3}
+    assert (there.original("epsilon"), there.now.epsilon, there.settings.epsilon) == (0.2, 0.2, 0.3)
+    there.take_back(there.now)
+    assert there.differing() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("temperature", True), ("epsilon_high", True), ("num_prompts", True), ("algorithm", False), ("surrogate", False),
+     ("reward_weights", False), ("dynamic_sampling", False)],
+)  # fmt: skip
+def test_what_is_a_number_or_none_counts(name, counts):
+    assert draft().counts(name) is counts
+
+
+def test_a_step_from_a_function_of_the_users_leads_to_the_words_that_there_are():
+    own = msgspec.structs.replace(settings(), surrogate="/nowhere/my.py:f")
+    first, last = Draft(own, live=False), Draft(own, live=False)
+    first.nudge("surrogate", 1)
+    last.nudge("surrogate", -1)
+    assert (first.value("surrogate"), last.value("surrogate")) == (choices("surrogate")[0], choices("surrogate")[-1])

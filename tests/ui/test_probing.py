@@ -95,6 +95,24 @@ def test_a_refusal_is_shown_and_leaves_the_text_alone() -> None:
     assert probing.refused == ""
 
 
+def test_there_is_something_to_draw_after_every_change() -> None:
+    probing = Probing()
+    for change in (
+        lambda: probing.type("How many?"), lambda: probing.take(peeked(probing.prefix)), lambda: probing.choose(1),
+        lambda: probing.pick(" seven"), probing.other_writer, probing.toggle_template, lambda: probing.give({"a": 1}),
+        probing.sample, probing.greedy,
+        lambda: probing.take(Continued(probing.prefix, tails=[tail(7)], pieces=PIECES)),
+        lambda: probing.move(1),
+    ):  # fmt: skip
+        before = probing.version
+        change()
+        assert probing.version > before, change
+    before = probing.version
+    probing.take(peeked(Prefix("Another?")))
+    assert probing.move(99) is None
+    assert probing.version == before
+
+
 def test_it_is_vacant_until_there_is_a_prompt_or_an_answer() -> None:
     assert Probing().vacant
     assert not begun().vacant
