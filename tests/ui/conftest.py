@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from textual.pilot import Pilot
 
-from tests.ui.patches import no_idle_time
-from tests.ui.stage import keys_done
+from tests.ui.patches import no_idle_time, whole_presses
 
 
 @pytest.fixture(autouse=True)
@@ -21,17 +19,5 @@ def _true_colour(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_idle_time() -> Iterator[None]:
-    with no_idle_time():
+    with no_idle_time(), whole_presses():
         yield
-
-
-@pytest.fixture(autouse=True)
-def _whole_presses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A press is over once every key has had its turn, however busy the machine is."""
-    press = Pilot.press
-
-    async def whole(self: Pilot[object], *keys: str) -> None:
-        await press(self, *keys)
-        await keys_done(self)
-
-    monkeypatch.setattr(Pilot, "press", whole)

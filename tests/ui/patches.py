@@ -1,4 +1,4 @@
-"""Every patch of Textual's and asyncio's insides that the screen's tests need: a pause takes as long as its effects."""
+"""Every patch of Textual's and asyncio's insides that the screen's tests need, and what it is for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ import textual.app
 import textual.pilot
 from textual._context import active_app
 from textual.app import App
+from textual.drivers import headless_driver
+from textual.pilot import Pilot
+
+from tests.ui.stage import keys_done
 
 
 async def everything_handled(*_seconds: float) -> None:
@@ -53,3 +57,40 @@ def _hurry(app: App[Any]) -> bool:
     for screen in dirty:
         screen._on_timer_update()
     return resized or bool(dirty)
+
+
+@contextmanager
+def whole_presses() -> Iterator[None]:
+    """A press is over once every key has had its turn, however busy the machine is."""
+    press = Pilot.press
+
+    async def whole(self: Pilot[object], *keys: str) -> None:
+        await press(self, *keys)
+        await keys_done(self)
+
+    Pilot.press = whole  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Pilot.press = press  # type: ignore[method-assign]
+
+
+@contextmanager
+def recorded_writes() -> Iterator[list[str]]:
+    """Every string that an app without a terminal hands to its driver, as if it had one."""
+    written: list[str] = []
+
+    class Recorder(headless_driver.HeadlessDriver):
+        @property
+        def is_headless(self) -> bool:
+            return False
+
+        def write(self, data: str) -> None:
+            written.append(data)
+
+    before = headless_driver.HeadlessDriver
+    headless_driver.HeadlessDriver = Recorder  # type: ignore[misc]
+    try:
+        yield written
+    finally:
+        headless_driver.HeadlessDriver = before  # type: ignore[misc]

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 from rich.cells import cell_len
-from textual.drivers import headless_driver
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -36,6 +35,7 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.compat import lines_of
 from tests.hostile import letters
 from tests.poisoned import Poison, lesson, made, records
+from tests.ui.patches import recorded_writes
 from tests.ui.stage import Fed, keys_done, taken
 
 
@@ -46,21 +46,6 @@ def all_screens() -> set[str]:
     return {
         kind.__name__ for kind in kinds if issubclass(kind, Screen) and kind.__module__.startswith(screens.__name__)
     }
-
-
-class Recorder(headless_driver.HeadlessDriver):
-    """The real last stage, but for the terminal: keeps every string that Textual hands to a driver."""
-
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.written: list[str] = []
-
-    @property
-    def is_headless(self) -> bool:
-        return False
-
-    def write(self, data: str) -> None:
-        self.written.append(data)
 
 
 def _full(kind: type[Any], **given: Any) -> Any:
@@ -127,8 +112,9 @@ class Answering(Fed):
 class Tour:
     """An app that is taken everywhere, and what it shows on the way."""
 
-    def __init__(self, app: RlplayApp, pilot: Pilot[Any]) -> None:
-        self.app, self.pilot = app, pilot
+    def __init__(self, app: RlplayApp, pilot: Pilot[Any], written: list[str]) -> None:
+        """`written` gets what the app writes."""
+        self.app, self.pilot, self._written = app, pilot, written
         self.screens: set[str] = set()
         self.shown = ""
         self.bytes = self.looks = 0
@@ -144,9 +130,8 @@ class Tour:
     async def look(self) -> None:
         """Read what was written since the last look. AssertionError if a terminal would obey any of it."""
         await self.settle()
-        driver, screen = self.app._driver, self.app.screen
-        assert isinstance(driver, Recorder)
-        written, driver.written = "".join(driver.written), []
+        screen, written = self.app.screen, "".join(self._written)
+        self._written.clear()
         self.bytes += len(written.encode())
         self.looks += 1
         self.shown += letters(written, self.app.size)
@@ -185,10 +170,6 @@ class Tour:
 @asynccontextmanager
 async def touring(app: RlplayApp, size: tuple[int, int]) -> AsyncIterator[Tour]:
     """A tour of an app whose driver is recorded."""
-    original = headless_driver.HeadlessDriver
-    headless_driver.HeadlessDriver = Recorder  # type: ignore[misc]
-    try:
+    with recorded_writes() as written:
         async with app.run_test(size=size, notifications=True) as pilot:
-            yield Tour(app, pilot)
-    finally:
-        headless_driver.HeadlessDriver = original  # type: ignore[misc]
+            yield Tour(app, pilot, written)
