@@ -133,6 +133,12 @@ def test_a_column_that_is_the_same_everywhere_says_nothing():
     }
 
 
+def test_of_a_single_prompt_only_the_right_answer_counts():
+    sampled = sampled_of(["1"], ["7"], columns=[{"answer": "1", "row": "7"}])
+    found = containing(sampled, texts(sampled))
+    assert {name: which.tolist() for name, which in found.items()} == {"answer": [True, False]}
+
+
 def test_marks_of_a_prompt_that_the_tokenizer_cuts():
     cut = sampled_of(["a"], ["b"], prompts=["P", "Q"], prompt_texts=["x", "<|", "im_start", "|>", "y", "</", "s>", "z"],
                      prompt_offsets=np.array([0, 5, 8]))  # fmt: skip

@@ -199,18 +199,6 @@ def one_group(record):
     return {"group": np.zeros_like(record.group)}
 
 
-def test_few_comparisons_in_each_update_add_up_over_the_run():
-    def four_scored(record):
-        return {"rewards": np.where(np.arange(16) < 4, np.arange(16.0), np.nan)}
-
-    def names(updates):
-        found = examined(updates, sampled=lambda r: cut(r) | one_group(r), scored=four_scored, finished=moved(1.0))
-        return [finding.name for finding in found]
-
-    assert "length" not in names(16), "96 pairs"
-    assert "length" in names(17)
-
-
 def silent(record):
     return {"advantages": np.zeros_like(record.advantages)}
 
@@ -221,29 +209,6 @@ def by_prompt(record):
 
 def flat_groups(record):
     return metrics(reward=0.5, frac_reward_zero_std=1.0)(record) | moved(1.0)(record)
-
-
-def test_a_few_groups_without_a_difference_may_be_chance():
-    def names(updates):
-        found = examined(updates, sampled=one_group, credited=silent, finished=flat_groups)
-        return [finding.name for finding in found]
-
-    assert "no signal" not in names(15)
-    assert "no signal" in names(16)
-
-
-def test_groups_of_equal_rewards_are_no_problem_without_a_group_baseline():
-    def found(baseline, **fields):
-        settings = msgspec.structs.replace(CHOSEN, baseline=baseline)
-        return {each.name: each for each in examined(16, settings=settings, finished=flat_groups, **fields)}
-
-    assert found("group_mean")["no signal"].title == "Most groups teach nothing"
-    assert "no signal" not in found("none")
-    assert "no signal" not in found("batch_mean")
-    silenced = found("none", credited=silent)["no signal"]
-    assert silenced.title == "Every advantage is 0"
-    assert "prompt" not in silenced.cause
-    assert silenced.settings == ()
 
 
 def test_cut_answers_come_first_only_where_they_earn_less():
@@ -266,14 +231,6 @@ def test_a_check_that_passes_says_nothing_to_the_contrary():
     fine = dict(passed(run, findings(run)))
     assert "End of answers" not in fine
     assert "Signal" not in fine
-
-
-def test_the_right_answer_of_a_single_prompt_counts():
-    columns = [{"answer": "7"}] * 4
-    sampled = Update(1)
-    for record in records(1, sampled=lambda r: one_group(r) | {"prompts": r.prompts[:1], "columns": columns[:1]}):
-        sampled.add(record)
-    assert set(digest(sampled).contained) == {"answer"}
 
 
 def test_marks_of_another_model_s_template():

@@ -241,15 +241,6 @@ async def _started(*argv: str) -> Screen:
     return Screen(engine)
 
 
-async def test_connections_without_the_token_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    screen = await _started(*FAKE, "intruded")
-    await screen.until(idle)
-    refused = [event for event in screen.seen if isinstance(event, LogLine) and "refused" in event.text]
-    assert len(refused) == 3
-    await screen.engine.close()
-
-
 class Writer:
     """The other half of a connection, as far as a screen needs it that refuses."""
 

@@ -8,6 +8,7 @@ from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices, decoded, written
 from rlplay.link.messages import Abilities
+from rlplay.trusted import grants
 from rlplay.ui.session.draft import Draft
 
 
@@ -217,3 +218,13 @@ def test_a_step_from_a_function_of_the_users_leads_to_the_words_that_there_are()
     first.nudge("surrogate", 1)
     last.nudge("surrogate", -1)
     assert (first.value("surrogate"), last.value("surrogate")) == (choices("surrogate")[0], choices("surrogate")[-1])
+
+
+@pytest.mark.parametrize("kept", [{"live": False}, {"abilities": Abilities("TRL", {}, ["surrogate"])}])
+def test_a_function_is_read_and_trusted_only_where_rlplay_itself_trains(kept):
+    changed = Draft(settings(), **kept)
+    changed.put("surrogate", "/nowhere/my.py:f")
+    assert changed.value("surrogate") == "/nowhere/my.py:f"
+    assert "/nowhere/my.py" not in grants().followed
+    with pytest.raises(ValueError, match=r"my\.py"):
+        draft().put("surrogate", "/nowhere/my.py:f")

@@ -227,8 +227,10 @@ def test_candidates_are_recalled_over_training_and_what_comes_is_added() -> None
     probing.take(Recalled(Prefix("Another?"), token_ids=[9], updates=[9], probabilities=[[0.5]]))
     probing.take(Recalled(probing.prefix, token_ids=[9], updates=[], probabilities=[]))
     assert probing.courses[()].updates == [4]
+    before = probing.version
     assert probing.recall_on(3) is None
     assert probing.courses == {}, "the run went back"
+    assert probing.version > before
     assert Probing().recall() is None
     probing.force()
     assert probing.recall() is None, "the candidates of the place are not known"
