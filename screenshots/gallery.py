@@ -25,9 +25,9 @@ from textual.pilot import Pilot
 from rlplay.link.messages import Failed, Loading, Status
 from rlplay.trace.records import Evaluated
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.screens.compare_moments import CompareMomentsScreen
-from rlplay.ui.screens.confirm import ConfirmScreen
-from rlplay.ui.screens.copying import CopyingScreen
+from rlplay.ui.compare.compare_moments import CompareMomentsScreen
+from rlplay.ui.main.copying import CopyingScreen
+from rlplay.ui.parts.confirm import ConfirmScreen
 from rlplay.ui.screenshot.cells import capture
 from rlplay.ui.screenshot.png import PngRenderer
 from rlplay.verbs import PANELS, VERBS, VIEWS

@@ -49,7 +49,7 @@ def _later(poison: Poison) -> list[AnyRecord]:
 @asynccontextmanager
 async def opened(app: RlplayApp, size: tuple[int, int]) -> AsyncIterator[Pilot[object]]:
     """The app, once it shows what its source has."""
-    other = mock.patch("rlplay.ui.other_runs.LiveSource", side_effect=lambda _job: Fed())
+    other = mock.patch("rlplay.ui.main.other_runs.LiveSource", side_effect=lambda _job: Fed())
     patience = mock.patch("tests.ui.stage.PATIENCE", 10 * stage.PATIENCE)  # the machine may be busy for hours
     with no_idle_time(), other, patience:
         async with app.run_test(size=size) as pilot:

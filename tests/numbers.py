@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rlplay.trace.update import Update
-from rlplay.ui.formula.parts import Numbers
-from rlplay.ui.session.facts import facts_of
+from rlplay.ui.formula.formula_lines import Numbers
+from rlplay.ui.tokens.facts import facts_of
 
 
 def numbers_of(update: Update, token: int, loss_type: str = "policy_gradient") -> Numbers:

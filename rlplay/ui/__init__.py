@@ -1,9 +1,12 @@
-"""The screen: the app, its screens and widgets, the plots and the styles.
+"""The screen: the app, and a room for each thing that it shows.
 
 May import Textual, plotext and the rooms below the engine; never torch, transformers or `rlplay.engine`. Start with
-`app.py` (Textual's side), then `playground.py` (the state, and what joins it), `panels.py` (the widgets of the main
-screen), `refresh.py` (the one clock that paints them) and the `*_actions.py` (what each verb does). No widget computes
-mathematics of learning: it shows what records hold, and formulas are those of `rlplay.algorithms`.
+`app.py` (Textual's side), then `main/playground.py` (the state, and what joins it), `main/refresh.py` (the one clock
+that paints) and the `*_actions.py` (what each verb does). A room has its panel or dialogue, its words and
+what it draws: `tokens`, `answers`, `curves` with their pictures `river`, `pull` and `world`, and above the main screen
+`knobs`, `probe`, `compare`, `lesson` and others. All are made of `session`, `parts`, `plot`, `words`, `formula` and
+`format`; `pyproject.toml` has their order. No widget computes mathematics of learning: it shows what records hold, and
+formulas are those of `rlplay.algorithms`.
 """
 
 import os

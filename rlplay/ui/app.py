@@ -16,20 +16,20 @@ from textual.theme import Theme
 
 from rlplay import user_preferences
 from rlplay.scenario.share import START, Moment
-from rlplay.ui import (
-    answer_actions,
-    colour_actions,
-    engine_actions,
-    help_actions,
-    panel_actions,
-    probe_actions,
-    run_actions,
-)
+from rlplay.ui import help_actions, run_actions
 from rlplay.ui.compat import notifications_of
+from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.key_queue import KeyQueue
-from rlplay.ui.labels import Labels
+from rlplay.ui.knobs.tuning import Tuning
+from rlplay.ui.labels.labels import Labels
 from rlplay.ui.leisure import Leisure
-from rlplay.ui.messages import (
+from rlplay.ui.lesson.teaching import Plan, Teaching
+from rlplay.ui.main import answer_actions, colour_actions, engine_actions, panel_actions
+from rlplay.ui.main.playground import Playground
+from rlplay.ui.main.refresh import PARTS, Refresher
+from rlplay.ui.narrator.caption import Caption
+from rlplay.ui.parts.over_another import Dialogue, MainScreen
+from rlplay.ui.parts.panel_messages import (
     Answered,
     CursorMoved,
     CursorStepped,
@@ -39,17 +39,11 @@ from rlplay.ui.messages import (
     Reflowed,
     UpdatePicked,
 )
-from rlplay.ui.playground import Playground
-from rlplay.ui.refresh import PARTS, Refresher
+from rlplay.ui.probe import probe_actions
 from rlplay.ui.session.source import Source
-from rlplay.ui.teaching import Plan, Teaching
-from rlplay.ui.terminal.driver import chosen_driver
+from rlplay.ui.terminal.chosen_driver import chosen_driver
 from rlplay.ui.terminal.gate import GatedApp
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
-from rlplay.ui.tuning import Tuning
-from rlplay.ui.widgets.caption import Caption
-from rlplay.ui.widgets.curve_panel import CurvePanel
-from rlplay.ui.widgets.over_another import Dialogue, MainScreen
 from rlplay.verbs import VERBS
 
 if TYPE_CHECKING:

@@ -10,15 +10,18 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.screen import Screen
 
-from rlplay.ui import screens, widgets
+from rlplay import ui
 
 
 def owners(app: type[DOMNode]) -> list[type[DOMNode]]:
     """The `app`, its panels and its dialogues: all of rlplay's classes that bind keys."""
+    rooms = [
+        importlib.import_module(f"rlplay.ui.{room.name}") for room in pkgutil.iter_modules(ui.__path__) if room.ispkg
+    ]
     modules = [
-        importlib.import_module(f"{package.__name__}.{module.name}")
-        for package in (widgets, screens)
-        for module in pkgutil.iter_modules(package.__path__)
+        importlib.import_module(f"{room.__name__}.{module.name}")
+        for room in rooms
+        for module in pkgutil.iter_modules(room.__path__)
     ]
     kinds = {kind: None for module in modules for kind in vars(module).values() if isinstance(kind, type)}
     ours = [kind for kind in kinds if kind.__module__.startswith("rlplay") and issubclass(kind, DOMNode)]

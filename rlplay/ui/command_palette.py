@@ -19,12 +19,12 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
 from rlplay.ui.compat import ListedPalette, OverAnother
-from rlplay.ui.format.text import within
-from rlplay.ui.playground import Playground
+from rlplay.ui.format.shown_text import within
+from rlplay.ui.format.step_word import worded
+from rlplay.ui.main.playground import Playground
 from rlplay.ui.plot.views import single
+from rlplay.ui.status.footer import key_name
 from rlplay.ui.theme.themes import THEMES
-from rlplay.ui.widgets.footer import key_name
-from rlplay.ui.words.step_word import worded
 from rlplay.verbs import VERBS, Verb
 
 

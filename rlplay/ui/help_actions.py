@@ -7,12 +7,12 @@ from typing import Any
 from textual.widget import Widget
 
 from rlplay.algorithms.settings import UNKNOWN, Settings
-from rlplay.ui.playground import Action, Playground
+from rlplay.ui.main.playground import Action, Playground
 
 
 def explain(play: Playground, widget: Widget | None, settings: Settings = UNKNOWN) -> None:
     """Explain a widget and list its keys; statistics follow the `settings`."""
-    from rlplay.ui.screens.help import HelpScreen
+    from rlplay.ui.help.help_screen import HelpScreen
 
     play.app.push_screen(HelpScreen(widget, settings, play.own_keys, play.session.step_word))
 
@@ -23,7 +23,7 @@ async def _help(play: Playground, _argument: Any) -> None:
 
 async def _glossary(play: Playground, term: Any) -> None:
     """Show the glossary; a moment of a lesson that is chosen there replaces this run."""
-    from rlplay.ui.screens.glossary import GlossaryScreen
+    from rlplay.ui.glossary.glossary_screen import GlossaryScreen
 
     def chosen(moment: tuple[str, str] | None) -> None:
         if moment is not None:
@@ -37,7 +37,7 @@ async def _glossary(play: Playground, term: Any) -> None:
 
 
 async def _orientation(play: Playground, _argument: Any) -> None:
-    from rlplay.ui.screens.orientation import OrientationScreen
+    from rlplay.ui.lesson.orientation import OrientationScreen
 
     play.app.push_screen(OrientationScreen(play.panels.main, play.session.step_word))
 
@@ -50,7 +50,7 @@ async def _quit(play: Playground, _argument: Any) -> None:
 def leave(play: Playground) -> None:
     """Leave, in a live run after a question."""
     from rlplay.paths import shortest_name
-    from rlplay.ui.screens.leave import LeaveScreen, question
+    from rlplay.ui.log.leave import LeaveScreen, question
 
     async def answered(yes: bool | None) -> None:
         if yes:

@@ -14,7 +14,7 @@ from rlplay.plain_yaml import PlainYamlError, plain_yaml, read_text
 from rlplay.spelling import did_you_mean
 from rlplay.trace.text import visible
 from rlplay.ui.bindings import bindings, is_screen, owners
-from rlplay.ui.shortcuts import written
+from rlplay.ui.format.shortcuts import written
 
 KEPT = {"ctrl+q", "ctrl+p", "ctrl+c", "ctrl+z", "tab", "shift+tab", "escape", "enter"}
 """Keys that must stay what they are: to leave, to find everything, to move."""

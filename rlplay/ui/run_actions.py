@@ -6,45 +6,45 @@ from functools import partial
 from typing import Any
 
 from rlplay.trace.kinds import SomeSettings
-from rlplay.ui.labels import label
-from rlplay.ui.playground import Action, Playground
+from rlplay.ui.labels.labels import label
+from rlplay.ui.main.playground import Action, Playground
 
 
 async def _timeline(play: Playground, _argument: Any) -> None:
-    from rlplay.ui.screens.timeline import TimelineScreen
+    from rlplay.ui.timeline.timeline_screen import TimelineScreen
 
     play.app.push_screen(TimelineScreen(play.session, [view.metrics for view in play.panels.curves.panels[0].overview]))
 
 
 async def _health(play: Playground, _argument: Any) -> None:
-    from rlplay.ui.screens.health import HealthScreen
+    from rlplay.ui.health.health_screen import HealthScreen
 
     play.app.push_screen(HealthScreen(play.session))
 
 
 async def _held_out(play: Playground, _argument: Any) -> None:
-    from rlplay.ui.screens.held_out import HeldOutScreen
+    from rlplay.ui.held_out.held_out_screen import HeldOutScreen
 
     play.app.push_screen(HeldOutScreen(play.session))
 
 
 async def _morph(play: Playground, argument: Any) -> None:
-    from rlplay.ui.screens.learning import LearningScreen
+    from rlplay.ui.held_out.answers_over_time import LearningScreen
 
     play.app.push_screen(LearningScreen(play.session, None if argument is None else int(argument)))
 
 
 async def _log(play: Playground, _argument: Any) -> None:
-    from rlplay.ui.screens.log import LogScreen
+    from rlplay.ui.log.log_screen import LogScreen
 
     play.app.push_screen(LogScreen(play.session))
 
 
 async def _moments(play: Playground, argument: Any) -> None:
     """Compare the answers at two moments; without them, at the first one and at the update on the screen."""
-    from rlplay.ui.screens.compare_moments import CompareMomentsScreen
-    from rlplay.ui.screens.moments import MomentsScreen
-    from rlplay.ui.session.moments import first_moment
+    from rlplay.ui.compare.compare_moments import CompareMomentsScreen
+    from rlplay.ui.moments.answer_pairs import first_moment
+    from rlplay.ui.moments.moments_screen import MomentsScreen
 
     session = play.session
     after = session.run.finished if session.older_update is None else min(session.older_update, session.run.finished)
@@ -62,7 +62,7 @@ async def _branch(play: Playground, number: Any) -> None:
     if started is None:
         play.app.notify("Nothing to branch from yet: the engine is still starting.")
         return
-    from rlplay.ui.screens.branch import BranchScreen
+    from rlplay.ui.compare.branch_screen import BranchScreen
 
     at = play.session.branches_at if number is None else number
 
@@ -82,7 +82,7 @@ async def _compare(play: Playground, _argument: Any) -> None:
 
 def show_comparison(play: Playground) -> None:
     """Compare this run with the others."""
-    from rlplay.ui.screens.compare import CompareScreen
+    from rlplay.ui.compare.compare_screen import CompareScreen
 
     if play.other_runs.sessions:
         play.app.push_screen(CompareScreen(play, [play.session, *play.other_runs.sessions], partial(label, play)))

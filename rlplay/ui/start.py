@@ -17,7 +17,7 @@ from rlplay.trace.text import visible
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.attached import AttachedSource
 from rlplay.ui.session.sources import LiveSource, ReplaySource
-from rlplay.ui.terminal.driver import chosen_driver
+from rlplay.ui.terminal.chosen_driver import chosen_driver
 
 
 def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment = START) -> int:

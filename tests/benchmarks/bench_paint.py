@@ -16,7 +16,7 @@ from textual.geometry import Region
 
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.update import Update
-from rlplay.ui.layout.answer_order import order
+from rlplay.ui.answers.answer_order import order
 from tests.recorded import synthetic_update
 from tests.ui.stage import playground, settled
 

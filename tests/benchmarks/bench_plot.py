@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from rlplay.ui.plot.curves import Curve, curves
+from rlplay.ui.plot.drawn_curves import Curve, curves
 from rlplay.ui.plot.picture import Size
 
 FRAME = 1 / 15

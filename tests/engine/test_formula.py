@@ -9,9 +9,9 @@ import pytest
 from rlplay.algorithms.apply import resolve
 from rlplay.trace.records import spans
 from rlplay.trace.update import Update
-from rlplay.ui.formula import pair_loss as pair
+from rlplay.ui.formula import pair_terms as pair
 from rlplay.ui.formula import surrogate
-from rlplay.ui.formula.credit import credit
+from rlplay.ui.formula.advantage import credit
 from rlplay.ui.formula.loss import objective
 from tests.engine.conftest import FROM_ANSWERS, SMALL
 from tests.numbers import numbers_of

@@ -24,7 +24,7 @@ from rlplay.trace.records import AnyRecord, Credited, Labelled, Sampled, Scored,
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.screens.labels import LabelScreen
+from rlplay.ui.labels.label_screen import LabelScreen
 from rlplay.ui.session.sources import LiveSource
 from tests.engine.conftest import SMALL
 

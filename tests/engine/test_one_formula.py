@@ -28,7 +28,7 @@ from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.pair_loss import pair_loss
 from rlplay.engine.tensors import Tensors
 from rlplay.ui.formula import surrogate as on_screen
-from rlplay.ui.formula.parts import Numbers
+from rlplay.ui.formula.formula_lines import Numbers
 from tests.scenario.shown import evaluated
 
 WIDTH = 4

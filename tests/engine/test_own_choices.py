@@ -32,7 +32,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.screens.knobs import KnobsScreen
+from rlplay.ui.knobs.knobs_screen import KnobsScreen
 from rlplay.ui.session.sources import ReplaySource
 from rlplay.user_code import OwnError
 from tests.engine.conftest import SMALL

@@ -33,10 +33,10 @@ from rlplay.trace.records import AnyRecord, Scored
 from rlplay.trace.runfile import RunWriter
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.formula import surrogate
+from rlplay.ui.formula.formula_lines import Numbers
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.parts import Numbers
-from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.session.draft import Draft
+from rlplay.ui.knobs.draft import Draft
+from rlplay.ui.knobs.knobs_screen import KnobsScreen
 from rlplay.ui.session.sources import ReplaySource
 from rlplay.user_code import OwnError
 from tests.recorded import SETTINGS, synthetic_started, synthetic_update

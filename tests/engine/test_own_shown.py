@@ -13,8 +13,8 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.own import allow_all
 from rlplay.ui.formula import surrogate
+from rlplay.ui.formula.formula_lines import Numbers
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.parts import Numbers
 
 pytestmark = pytest.mark.usefixtures("trusts_all")
 

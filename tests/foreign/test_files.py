@@ -17,8 +17,8 @@ from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.compat import lines_of
+from rlplay.ui.knobs.knob_list import KnobList
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.ui.widgets.knobs import KnobList
 from tests.cli.command_line import called
 from tests.foreign.grown import Row, lines, verl_rows
 from tests.recorded import synthetic_run

@@ -28,7 +28,7 @@ from rlplay.record.trl.settings import settings_of
 from rlplay.trace.records import LEFT_OUT, AnyRecord, CorrectionRule, Credited, Finished, Sampled, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.session.facts import facts_of
+from rlplay.ui.tokens.facts import facts_of
 from tests.record import tiny
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}

@@ -15,7 +15,7 @@ from rlplay.scenario.loader import load, source
 from rlplay.scenario.reproduction import Reproduction, check_understood, scenario_of
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.runfile_format import RunFileError
-from rlplay.ui.session.draft import Draft
+from rlplay.ui.knobs.draft import Draft
 from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import SETTINGS, synthetic_started
 

@@ -9,7 +9,7 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.glossary import TERMS, matching, term_called
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
-from rlplay.ui.screens.help import GENERAL
+from rlplay.ui.help.help_screen import GENERAL
 from rlplay.verbs import VERBS
 
 SENTENCES = {

@@ -3,7 +3,7 @@
 from textual.widgets import Static
 
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.screens.compare import CompareScreen
+from rlplay.ui.compare.compare_screen import CompareScreen
 from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_run
 from tests.ui.stage import settled

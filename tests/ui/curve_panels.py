@@ -8,8 +8,8 @@ from textual.widget import Widget
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Evaluated
 from rlplay.trace.update import Update
-from rlplay.ui.widgets.curve_panel import CurvePanel
-from rlplay.ui.widgets.curves import CurvePanels
+from rlplay.ui.curves.curve_panel import CurvePanel
+from rlplay.ui.curves.curve_panels import CurvePanels
 from tests.recorded import SETTINGS, synthetic_update
 
 CHOSEN = SETTINGS

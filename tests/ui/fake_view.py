@@ -6,7 +6,7 @@ from rlplay.link.messages import Advance, Rewind, Set, Status
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.script import parse
 from rlplay.trace.update import PHASES
-from rlplay.ui.lesson import Lesson
+from rlplay.ui.lesson.lesson_on_screen import Lesson
 
 BEGUN = {"beta": 0.0}
 

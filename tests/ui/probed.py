@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlplay.trace.questions import AnyProbed, Peeked, Prefix, Tail
-from rlplay.ui.screens.probe import ProbeScreen
+from rlplay.ui.probe.probe_screen import ProbeScreen
 from rlplay.ui.session.probing import Probing
 from tests.ui.stage import settled
 

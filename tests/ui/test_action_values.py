@@ -14,13 +14,13 @@ from rlplay.trace.numbers import number
 from rlplay.trace.records import Started
 from rlplay.trace.run import Run as FoldedRun
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.format.numbers import plain, signed
+from rlplay.ui.format.number_cells import plain, signed
 from rlplay.ui.formula.action_value import action_value
-from rlplay.ui.formula.parts import Numbers
+from rlplay.ui.formula.formula_lines import Numbers
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
-from rlplay.ui.plot.world_map import MAPS
 from rlplay.ui.words.narration import narrate
+from rlplay.ui.world.world_map import MAPS
 from rlplay.worlds.world import read_world
 from tests.numbers import numbers_of
 from tests.ui.stage import Fed, all_text, text_of, until

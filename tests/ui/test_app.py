@@ -11,7 +11,7 @@ from rlplay.link.messages import Advance, Loading, Pause, Recorded, Set
 from rlplay.trace.questions import WhatIf
 from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.messages import Drafted
+from rlplay.ui.parts.panel_messages import Drafted
 from rlplay.verbs import VERBS
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.stage import Fed, all_text, on_screen, playground, pressed, settled, shown, text_of

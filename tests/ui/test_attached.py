@@ -17,7 +17,7 @@ from rlplay.record.trl.remote import CANNOT, TAKEN
 from rlplay.trace.runfile import RunReader
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.attached import GONE, AttachedSource
-from rlplay.ui.widgets.footer import Footer
+from rlplay.ui.status.footer import Footer
 from tests.record.batches import answers, begun, write
 from tests.record.fake_trainer import Trainer
 from tests.ui.stage import pressed, settled, until

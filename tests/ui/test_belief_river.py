@@ -15,10 +15,10 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.plot.bars import BARS
-from rlplay.ui.plot.belief_river import INKS, NO_CANDIDATES, NO_TOKEN, NOTHING_YET, OTHERS, TEXTURES, River, named
+from rlplay.ui.format.bars import BARS
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
+from rlplay.ui.river.belief_river import INKS, NO_CANDIDATES, NO_TOKEN, NOTHING_YET, OTHERS, TEXTURES, River, named
 from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.curve_panels import subtitle, title

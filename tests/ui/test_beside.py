@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from rlplay.ui.plot.learning_map import LearningMap
-from rlplay.ui.plot.pull_map import PullMap
-from rlplay.ui.plot.ratios import Ratios
+from rlplay.ui.held_out.learning_map import LearningMap
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.views import single
+from rlplay.ui.pull.pull_map import PullMap
+from rlplay.ui.pull.ratio_histogram import Ratios
 from tests.recorded import synthetic_evaluated
 from tests.ui.stage import on_screen, pressed, settled, shown
 

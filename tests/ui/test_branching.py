@@ -11,14 +11,14 @@ from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Update
-from rlplay.ui import other_runs
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.screens.branch import BranchScreen
-from rlplay.ui.screens.compare import CompareScreen
-from rlplay.ui.screens.copying import CopyingScreen
-from rlplay.ui.screens.labels import LabelScreen
+from rlplay.ui.compare.branch_screen import BranchScreen
+from rlplay.ui.compare.compare_screen import CompareScreen
+from rlplay.ui.labels.label_screen import LabelScreen
+from rlplay.ui.main import other_runs
+from rlplay.ui.main.copying import CopyingScreen
+from rlplay.ui.parts.steady_static import SteadyStatic
 from rlplay.ui.session.happenings import Restored
-from rlplay.ui.widgets.steady_static import SteadyStatic
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 from tests.ui.comparison import SIZE, head, opened
 from tests.ui.stage import Fed, on_screen, pressed, settled, until

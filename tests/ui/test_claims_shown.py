@@ -15,8 +15,8 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Exercise, ScreenVerb, Train, Watch, You, parse
 from rlplay.scenario.script_settings import script_settings
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.plot.first_views import NAMED, OVERVIEW
-from rlplay.ui.script_view import ScriptView
+from rlplay.ui.curves.first_views import NAMED, OVERVIEW
+from rlplay.ui.lesson.script_view import ScriptView
 from rlplay.verbs import VIEWS
 from tests.ui.stage import on_screen, settled, shown
 

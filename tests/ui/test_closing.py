@@ -4,9 +4,9 @@ import pytest
 from textual.widgets import Input
 
 from rlplay.link.messages import Failed
-from rlplay.ui.screens.confirm import ConfirmScreen
-from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.screens.leave import LeaveScreen
+from rlplay.ui.knobs.knobs_screen import KnobsScreen
+from rlplay.ui.log.leave import LeaveScreen
+from rlplay.ui.parts.confirm import ConfirmScreen
 from rlplay.verbs import VERBS
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, playground, pressed, settled, shown, until

@@ -4,8 +4,8 @@ import pytest
 from textual.widgets import OptionList, Static
 
 from rlplay.trace.lenses import LENSES
-from rlplay.ui.screens.colours import AUTO, ColoursScreen
-from rlplay.ui.screens.compare import CompareScreen
+from rlplay.ui.compare.compare_screen import CompareScreen
+from rlplay.ui.tokens.lens_screen import AUTO, ColoursScreen
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, pressed, settled, shown
 

@@ -8,8 +8,8 @@ import pytest
 from textual.widgets import Static
 
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.messages import UpdatePicked
-from rlplay.ui.screens.compare import CompareScreen
+from rlplay.ui.compare.compare_screen import CompareScreen
+from rlplay.ui.parts.panel_messages import UpdatePicked
 from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.comparison import SIZE, compared, head, opened
@@ -189,7 +189,7 @@ async def test_the_panel_key_lets_each_be_large_in_turn(tmp_path, size):
 
 def test_the_comparison_needs_no_torch():
     code = (
-        "import sys, rlplay.ui.other_runs, rlplay.ui.screens.compare, rlplay.ui.screens.branch;"
+        "import sys, rlplay.ui.main.other_runs, rlplay.ui.compare.compare_screen, rlplay.ui.compare.branch_screen;"
         "print(*(m for m in ('torch', 'rlplay.engine') if m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rlplay.ui.plot.belief_river import River, named, shared
 from rlplay.ui.plot.views import Source
+from rlplay.ui.river.belief_river import River, named, shared
 from rlplay.verbs import VERBS, VIEWS
 from tests.ui.comparison import compared, opened
 from tests.ui.curve_panels import subtitle, title

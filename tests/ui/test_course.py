@@ -9,10 +9,10 @@ import pytest
 from rlplay.link.messages import EndProbe
 from rlplay.trace.questions import Prefix, Recall, Recalled
 from rlplay.ui.plot.probability_lines import probability_lines
+from rlplay.ui.probe.probe_panels import ProbeCourse, ProbeTails
 from rlplay.ui.session.probing import Probing
-from rlplay.ui.theme.colours import Palette, palette
+from rlplay.ui.theme.inks import Palette, palette
 from rlplay.ui.theme.themes import THEMES
-from rlplay.ui.widgets.probe import ProbeCourse, ProbeTails
 from tests.ui.probed import SIZES, answer, begun, opened, peeked
 from tests.ui.stage import all_text, on_screen
 

@@ -7,10 +7,10 @@ import pytest
 from textual.geometry import Region
 
 from rlplay.trace.records import Evaluated
-from rlplay.ui.messages import UpdatePicked
-from rlplay.ui.plot.belief_river import River
+from rlplay.ui.curves.curve_panels import CurvePanels
+from rlplay.ui.parts.panel_messages import UpdatePicked
 from rlplay.ui.plot.views import single
-from rlplay.ui.widgets.curves import CurvePanels
+from rlplay.ui.river.belief_river import River
 from tests.recorded import synthetic_evaluated
 from tests.ui.curve_panels import Host, recorded, subtitle, title
 from tests.ui.stage import on_screen, pressed

@@ -11,10 +11,10 @@ from rlplay.algorithms.settings import UNKNOWN
 from rlplay.trace.history import History
 from rlplay.trace.records import Finished, Rewound, Stepped
 from rlplay.trace.update import Update
+from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.ratios import NO_STEP, ONE_STEP, ONE_STEP_HERE, ONE_STEP_THEN, Ratios
 from rlplay.ui.plot.views import GHOST, LIGHT, NO_UPDATE, NOT_RECORDED, Source, first_update, single
-from rlplay.ui.widgets.curves import CurvePanels
+from rlplay.ui.pull.ratio_histogram import NO_STEP, ONE_STEP, ONE_STEP_HERE, ONE_STEP_THEN, Ratios
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.curve_panels import CHOSEN, Host, recorded, subtitle, title
 from tests.ui.stage import on_screen, settled
@@ -173,7 +173,7 @@ async def test_nothing_is_drawn_again_for_the_cursor_or_for_what_is_drawn_alread
 
 
 def _draw(*given):
-    from rlplay.ui.plot.curves import curves
+    from rlplay.ui.plot.drawn_curves import curves
 
     return curves(*given)
 

@@ -7,12 +7,12 @@ import pytest
 
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.update import Update
+from rlplay.ui.format.bars import BARS, distribution, heights
 from rlplay.ui.format.legend import legend
-from rlplay.ui.plot.bars import BARS, distribution, heights
-from rlplay.ui.session.facts import Facts
-from rlplay.ui.theme.colours import STEPS, levels, palette
+from rlplay.ui.parts.line_panel import CORNERS
+from rlplay.ui.theme.inks import STEPS, levels, palette
 from rlplay.ui.theme.themes import DARK
-from rlplay.ui.widgets.lines import CORNERS
+from rlplay.ui.tokens.facts import Facts
 from tests.recorded import synthetic_update
 from tests.ui.curve_panels import title
 from tests.ui.stage import on_screen, settled

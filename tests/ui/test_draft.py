@@ -9,7 +9,7 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices, decoded, written
 from rlplay.link.messages import Abilities
 from rlplay.trusted import grants
-from rlplay.ui.session.draft import Draft
+from rlplay.ui.knobs.draft import Draft
 
 
 def settings(**given):

@@ -8,8 +8,8 @@ import pytest
 
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.update import Update
-from rlplay.ui.session.facts import Facts, facts_of
-from rlplay.ui.theme.colours import STEPS, levels
+from rlplay.ui.theme.inks import STEPS, levels
+from rlplay.ui.tokens.facts import Facts, facts_of
 from tests.numbers import numbers_of
 from tests.recorded import synthetic_update
 

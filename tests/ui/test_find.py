@@ -5,8 +5,8 @@ import pytest
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from rlplay.ui.screens.find import FindScreen
-from rlplay.ui.theme.colours import levels
+from rlplay.ui.answers.find_line import FindScreen
+from rlplay.ui.theme.inks import levels
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, pressed, settled, text_of
 

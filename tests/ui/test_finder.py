@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rlplay.link.messages import Recorded
-from rlplay.ui.session.finder import Finder
 from rlplay.ui.session.session import Session
+from rlplay.ui.tokens.finder import Finder
 from tests.recorded import synthetic_started, synthetic_update
 from tests.ui.stage import Fed
 from tests.written import sampled_of, scored_of, update_with

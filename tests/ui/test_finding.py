@@ -7,10 +7,10 @@ from textual.widgets import OptionList
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Scored, Stepped
-from rlplay.ui.format.numbers import signed
+from rlplay.ui.format.number_cells import signed
+from rlplay.ui.knobs.knobs_screen import KnobsScreen
 from rlplay.ui.plot.views import single
-from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.words.largest import describe_largest
+from rlplay.ui.tokens.largest import describe_largest
 from tests.recorded import END, synthetic_update
 from tests.ui.stage import on_screen, pressed, settled, text_of
 

@@ -6,8 +6,8 @@ import pytest
 
 from rlplay.trace.records import AnyRecord
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.layout.token_layout import LONG
 from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.tokens.token_layout import LONG
 from tests.benchmarks.bench_long import update_records, write_run
 from tests.recorded import synthetic_sampling, synthetic_update
 from tests.ui.comparison import opened

@@ -9,8 +9,8 @@ import pytest
 from rlplay.trace.kinds import Kind
 from rlplay.trace.records import Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.layout.token_layout import LONG
-from rlplay.ui.session.folding import Folding
+from rlplay.ui.answers.folding import Folding
+from rlplay.ui.tokens.token_layout import LONG
 from tests.recorded import synthetic_update
 from tests.written import sampled_of, scored_of, update_with
 

@@ -3,11 +3,11 @@
 import pytest
 from textual.binding import Binding
 
-from rlplay.ui.widgets.curve_panel import CurvePanel
-from rlplay.ui.widgets.footer import FIRST_TO_GO
-from rlplay.ui.widgets.inspector import Inspector
-from rlplay.ui.widgets.rollouts import Rollouts
-from rlplay.ui.widgets.tokens import Tokens
+from rlplay.ui.answers.answer_list import Rollouts
+from rlplay.ui.curves.curve_panel import CurvePanel
+from rlplay.ui.status.footer import FIRST_TO_GO
+from rlplay.ui.tokens.token_map import Tokens
+from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import VERBS
 from tests.ui.stage import on_screen, playground, pressed, settled
 

@@ -9,10 +9,10 @@ from rlplay.algorithms.settings import choices, decoded
 from rlplay.engine.objective import Inputs
 from rlplay.engine.objective import objective as engine_objective
 from rlplay.trace.records import LEFT_OUT, CorrectionRule
-from rlplay.ui.formula.credit import credit
+from rlplay.ui.formula.advantage import credit
 from rlplay.ui.formula.difference import differing
+from rlplay.ui.formula.formula_lines import Numbers, PairScores
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.parts import Numbers, PairScores
 from rlplay.ui.formula.surrogate import filled
 from tests.ui.stage import CHOSEN
 

@@ -20,8 +20,8 @@ from textual.widgets import Input, Static
 
 from rlplay.trace.text import MARKS, NOTHING, harmless, one_by_one, visible, visible_json
 from rlplay.ui.compat import lines_of
+from rlplay.ui.parts.text_field import Entry
 from rlplay.ui.terminal.gate import GatedApp, LastGate, passed
-from rlplay.ui.widgets.entry import Entry
 from tests.ui.stage import on_screen, playground
 
 BLACK = Color(0, 0, 0)

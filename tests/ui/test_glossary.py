@@ -11,11 +11,11 @@ from rlplay.scenario.loader import load
 from rlplay.scenario.share import shared_in
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
+from rlplay.ui.glossary.glossary_screen import GlossaryScreen, entry
+from rlplay.ui.knobs.knobs_screen import KnobsScreen
 from rlplay.ui.plot.views import single
-from rlplay.ui.screens.glossary import GlossaryScreen, entry
-from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.screens.probe import ProbeScreen
-from rlplay.ui.screens.timeline import TimelineScreen
+from rlplay.ui.probe.probe_screen import ProbeScreen
+from rlplay.ui.timeline.timeline_screen import TimelineScreen
 from tests.ui.stage import on_screen, playground, pressed, settled
 
 SIZES = pytest.mark.parametrize("size", [(160, 45), (80, 24)])

@@ -14,13 +14,13 @@ from rlplay.trace.records import Sampled, Scored
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.health import health_screen as health
+from rlplay.ui.health.health_screen import HealthScreen
+from rlplay.ui.parts.steady_static import SteadyStatic
 from rlplay.ui.plot.views import NO_UPDATE
-from rlplay.ui.screens import health
-from rlplay.ui.screens.health import HealthScreen
 from rlplay.ui.session import digesting, read_ahead
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words.diagnoses import warning
 from rlplay.ui.words.narration import DETAILS
 from tests.recorded import synthetic_started, synthetic_update

@@ -11,8 +11,8 @@ from textual.containers import VerticalScroll
 
 from rlplay.trace.records import Rewound
 from rlplay.trace.runfile import RunReader, RunWriter
-from rlplay.ui.screens.held_out import HeldOutScreen
-from rlplay.ui.widgets.steady_static import SteadyStatic
+from rlplay.ui.held_out.held_out_screen import HeldOutScreen
+from rlplay.ui.parts.steady_static import SteadyStatic
 from tests.recorded import synthetic_evaluated, synthetic_started, synthetic_update
 from tests.ui.stage import on_screen, pressed, settled, shown
 

@@ -8,16 +8,16 @@ from textual.widgets import Static
 from rlplay.algorithms.settings import decoded
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
+from rlplay.ui.answers.answer_list import Rollouts
+from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.format.markdown import markdown
+from rlplay.ui.glossary.glossary_screen import GlossaryScreen
+from rlplay.ui.help.help_screen import GENERAL, HelpScreen
+from rlplay.ui.labels.label_screen import LabelScreen
+from rlplay.ui.narrator.narrator import Narrator
 from rlplay.ui.plot.views import KL
-from rlplay.ui.screens.glossary import GlossaryScreen
-from rlplay.ui.screens.help import GENERAL, HelpScreen
-from rlplay.ui.screens.labels import LabelScreen
-from rlplay.ui.widgets.curve_panel import CurvePanel
-from rlplay.ui.widgets.inspector import Inspector
-from rlplay.ui.widgets.narrator import Narrator
-from rlplay.ui.widgets.rollouts import Rollouts
-from rlplay.ui.widgets.tokens import Tokens
+from rlplay.ui.tokens.token_map import Tokens
+from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import VERBS
 from tests.ui.stage import on_screen, pressed, settled
 

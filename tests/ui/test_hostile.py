@@ -17,10 +17,10 @@ from rlplay.scenario.share import Shared
 from rlplay.trace.questions import Tail
 from rlplay.trace.records import AnyRecord, Changed
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.screens.compare_moments import CompareMomentsScreen
-from rlplay.ui.screens.confirm import ConfirmScreen
-from rlplay.ui.screens.copying import CopyingScreen
-from rlplay.ui.screens.log import LEVELS
+from rlplay.ui.compare.compare_moments import CompareMomentsScreen
+from rlplay.ui.log.log_screen import LEVELS
+from rlplay.ui.main.copying import CopyingScreen
+from rlplay.ui.parts.confirm import ConfirmScreen
 from rlplay.ui.session.sources import ReplaySource
 from rlplay.verbs import PANELS, VERBS
 from tests.hostile import HOSTILE, tame

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from rich.style import Style
 
-from rlplay.ui.format.text import quoted
-from rlplay.ui.widgets.inspector import _folded
+from rlplay.ui.format.shown_text import quoted
+from rlplay.ui.tokens.token_panel import _folded
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, on_screen, settled, text_of
 

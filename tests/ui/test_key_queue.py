@@ -12,11 +12,11 @@ from textual.command import CommandPalette
 from textual.keys import _character_to_key
 from textual.widgets import Input
 
+from rlplay.ui.answers.find_line import FindScreen
+from rlplay.ui.glossary.glossary_screen import GlossaryScreen
 from rlplay.ui.key_queue import ROUNDS, KeyQueue
-from rlplay.ui.screens.find import FindScreen
-from rlplay.ui.screens.glossary import GlossaryScreen
-from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.screens.probe import ProbeScreen
+from rlplay.ui.knobs.knobs_screen import KnobsScreen
+from rlplay.ui.probe.probe_screen import ProbeScreen
 from tests.ui.stage import on_screen, settled
 
 

@@ -13,9 +13,9 @@ from rlplay.algorithms.knobs import KNOBS, matching
 from rlplay.algorithms.settings import choices
 from rlplay.scenario.loader import load
 from rlplay.scenario.share import shared_in
-from rlplay.ui.messages import Drafted
-from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.widgets.knobs import KnobList, KnobSearch
+from rlplay.ui.knobs.knob_list import KnobList, KnobSearch
+from rlplay.ui.knobs.knobs_screen import KnobsScreen
+from rlplay.ui.parts.panel_messages import Drafted
 from tests.ui.stage import PATIENCE, on_screen, pressed, until
 
 CHOSEN = resolve({"algorithm": "grpo"})

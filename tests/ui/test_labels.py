@@ -13,11 +13,11 @@ from rlplay.link.messages import Prefer, Status
 from rlplay.trace.questions import Judge, Judged
 from rlplay.trace.records import Labelled, Sampled
 from rlplay.trace.update import Update
-from rlplay.ui.labels import labelling
-from rlplay.ui.screens.help import HelpScreen
-from rlplay.ui.screens.labels import LabelScreen, progress, verdict_text
-from rlplay.ui.session.labelling import NONE_LEFT, Labelling
-from rlplay.ui.widgets.answer import Answer
+from rlplay.ui.help.help_screen import HelpScreen
+from rlplay.ui.labels.label_screen import LabelScreen, progress, verdict_text
+from rlplay.ui.labels.labelling import NONE_LEFT, Labelling
+from rlplay.ui.labels.labels import labelling
+from rlplay.ui.parts.framed_text import Answer
 from tests.recorded import synthetic_update
 from tests.ui.stage import CHOSEN, Fed, all_text, on_screen, playground, pressed, settled, until
 

@@ -9,9 +9,9 @@ import pytest
 
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Sampled
-from rlplay.ui.layout.side_by_side import align_rows, counterpart, first_difference
-from rlplay.ui.layout.strongest import strongest
-from rlplay.ui.layout.token_layout import Layout
+from rlplay.ui.compare.side_by_side import align_rows, counterpart, first_difference
+from rlplay.ui.tokens.strongest import strongest
+from rlplay.ui.tokens.token_layout import Layout
 from tests.written import sampled_of
 
 SAMPLED = sampled_of(["a", "b"], ["c"], [], ["d", "e", "f"])

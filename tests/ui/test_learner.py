@@ -10,9 +10,9 @@ from rlplay.scenario.claim import parse_expect
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.script import Change, Exercise, parse
-from rlplay.ui.lesson import TAKE_OVER
-from rlplay.ui.script_view import ScriptView
-from rlplay.ui.words.lesson import solved_by
+from rlplay.ui.lesson.lesson_on_screen import TAKE_OVER
+from rlplay.ui.lesson.script_view import ScriptView
+from rlplay.ui.lesson.verdicts import solved_by
 from tests.recorded import synthetic_update
 from tests.ui.fake_view import playing, settled
 from tests.ui.stage import on_screen, playground

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from textual.containers import Vertical
 
-from rlplay.ui.screens.learning import LearningScreen, Prompts
-from rlplay.ui.widgets.steady_static import SteadyStatic
+from rlplay.ui.held_out.answers_over_time import LearningScreen, Prompts
+from rlplay.ui.parts.steady_static import SteadyStatic
 from tests.trace.test_learning import PROMPTS, run
 from tests.ui.stage import all_text, on_screen, pressed, settled, shown
 

@@ -13,10 +13,10 @@ from rlplay.trace.learning import Evaluations
 from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile import RunWriter
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.plot.learning_map import NO_EVALUATIONS, SHADES, TOP_DOWN, LearningMap
+from rlplay.ui.held_out.answers_over_time import LearningScreen, Prompts
+from rlplay.ui.held_out.learning_map import NO_EVALUATIONS, SHADES, TOP_DOWN, LearningMap
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
-from rlplay.ui.screens.learning import LearningScreen, Prompts
 from rlplay.ui.session.reading import next_evaluation
 from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_started, synthetic_update

@@ -37,7 +37,7 @@ def test_all_waits_for_a_pause(collected):
         clock.now += PAUSE
         it.look()
     assert not it._modules
-    assert {"rlplay.ui.screens.compare_moments", "rlplay.ui.command_palette"} <= sys.modules.keys()
+    assert {"rlplay.ui.compare.compare_moments", "rlplay.ui.command_palette"} <= sys.modules.keys()
     assert collected == []
     home = False
     it.look()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from rlplay.link.messages import Advance, Rewind, Set
-from rlplay.ui.lesson import LAST, NEXT, TAKE_OVER
+from rlplay.ui.lesson.lesson_on_screen import LAST, NEXT, TAKE_OVER
 from tests.ui.fake_view import playing, settled
 
 LESSON = [
@@ -189,7 +189,7 @@ async def test_a_demo_ends_when_somebody_takes_over():
 
 
 async def test_a_refused_setting_does_not_hold_up_the_lesson(monkeypatch):
-    monkeypatch.setattr("rlplay.ui.lesson_engine.REFUSED_AFTER", 0.01)
+    monkeypatch.setattr("rlplay.ui.lesson.lesson_engine.REFUSED_AFTER", 0.01)
     player, stage = playing([{"set": {"epsilon": 0.3}}, {"say": "On."}])
     stage.stuck = True
     await asyncio.wait_for(player.play(), 2)

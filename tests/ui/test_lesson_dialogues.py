@@ -8,10 +8,10 @@ import pytest
 from textual.widgets import Input
 
 from rlplay.trace.questions import Continue
-from rlplay.ui.screens.glossary import GlossaryScreen
-from rlplay.ui.screens.probe import ProbeScreen
-from rlplay.ui.widgets.caption import Caption
-from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText
+from rlplay.ui.glossary.glossary_screen import GlossaryScreen
+from rlplay.ui.narrator.caption import Caption
+from rlplay.ui.probe.probe_panels import ProbeBars, ProbeTails, ProbeText
+from rlplay.ui.probe.probe_screen import ProbeScreen
 from tests.ui.probed import peeked
 from tests.ui.stage import Fed, playground, pressed, settled, shown, until
 

@@ -17,7 +17,7 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.share import Moment, Shared, shared_in
 from rlplay.ui import start
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.screens.lessons import LessonsScreen, progress
+from rlplay.ui.lesson.lessons import LessonsScreen, progress
 from rlplay.user_preferences import LessonProgress
 from tests.ui.stage import playground, pressed, settled, until
 

@@ -9,7 +9,7 @@ import pytest
 
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.script import Ask, Exercise, Say, You, parse
-from rlplay.ui.plot.world_map import MAPS, WorldMap
+from rlplay.ui.world.world_map import MAPS, WorldMap
 from tests.ui.stage import playground, settled, shown, until
 
 SMALLEST = (80, 24)

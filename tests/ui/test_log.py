@@ -6,7 +6,7 @@ from textual.widgets import RichLog, Static
 
 from rlplay.link.messages import LogLine, Recorded
 from rlplay.trace.records import Finished
-from rlplay.ui.screens.log import LogScreen
+from rlplay.ui.log.log_screen import LogScreen
 from rlplay.ui.session.session import Session
 from tests.recorded import synthetic_started, synthetic_update
 

@@ -4,7 +4,7 @@ import threading
 
 from rlplay.health import run as health_run
 from rlplay.ui.session import digesting
-from rlplay.ui.session.facts import Facts, facts_of
+from rlplay.ui.tokens.facts import Facts, facts_of
 from tests.ui.stage import on_screen, settled, until
 
 

@@ -10,13 +10,13 @@ from textual.containers import Vertical
 from rlplay.trace.records import Changed, Rewound
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.screens.compare_moments import CompareMomentsScreen
-from rlplay.ui.screens.moments import MomentsScreen
-from rlplay.ui.screens.timeline import TimelineScreen
+from rlplay.ui.compare.compare_moments import CompareMomentsScreen
+from rlplay.ui.moments.moments_screen import MomentsScreen
+from rlplay.ui.moments.two_moments import AskedList, BothAnswers
+from rlplay.ui.parts.steady_static import SteadyStatic
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.ui.widgets.steady_static import SteadyStatic
-from rlplay.ui.widgets.two_moments import AskedList, BothAnswers
-from rlplay.ui.widgets.updates import Updates
+from rlplay.ui.timeline.timeline_screen import TimelineScreen
+from rlplay.ui.timeline.updates import Updates
 from rlplay.verbs import VERBS, VIEWS
 from tests.recorded import synthetic_run, synthetic_update
 from tests.trace.test_learning import run

@@ -6,10 +6,10 @@ from textual.geometry import Region
 
 from rlplay.link.messages import Advance
 from rlplay.trace.lenses import LENSES
-from rlplay.ui.screens.colours import ColoursScreen
-from rlplay.ui.screens.help import HelpScreen
-from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.screens.sort import SortScreen
+from rlplay.ui.answers.sort_screen import SortScreen
+from rlplay.ui.help.help_screen import HelpScreen
+from rlplay.ui.knobs.knobs_screen import KnobsScreen
+from rlplay.ui.tokens.lens_screen import ColoursScreen
 from tests.ui.stage import on_screen, pressed, settled
 
 SIZE = (160, 45)

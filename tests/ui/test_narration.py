@@ -14,7 +14,7 @@ from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored,
 from rlplay.trace.run import Run
 from rlplay.trace.update import Update
 from rlplay.ui.format.keyed import KEY, keyed
-from rlplay.ui.formula.parts import has_band
+from rlplay.ui.formula.formula_lines import has_band
 from rlplay.ui.words.narration import Narration, _became, _clipping, narrate, narrate_run
 from tests.recorded import SETTINGS, synthetic_sampling, synthetic_update
 

@@ -6,8 +6,8 @@ from textual.widgets import Input
 
 from rlplay.scenario.expect import Outcome
 from rlplay.ui.format.keyed import keyed
-from rlplay.ui.messages import Answered
-from rlplay.ui.widgets.narrator import Narrator
+from rlplay.ui.narrator.narrator import Narrator
+from rlplay.ui.parts.panel_messages import Answered
 from rlplay.ui.words.narration import Narration
 
 

@@ -10,8 +10,8 @@ from rlplay.algorithms.symbols import Term
 from rlplay.export.trl.fields import literal
 from rlplay.scenario.expect import _written
 from rlplay.trace.numbers import compact, number, percent
-from rlplay.ui.format.numbers import plain, short, signed, tenths
-from rlplay.ui.formula.parts import Numbers
+from rlplay.ui.format.number_cells import plain, short, signed, tenths
+from rlplay.ui.formula.formula_lines import Numbers
 from rlplay.ui.formula.surrogate import why_clipped
 
 

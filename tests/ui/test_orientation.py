@@ -6,7 +6,7 @@ from rlplay import paths
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.ui import start
-from rlplay.ui.screens.orientation import CARDS, LIT, OrientationScreen
+from rlplay.ui.lesson.orientation import CARDS, LIT, OrientationScreen
 from tests.ui.stage import on_screen, playground, pressed, settled
 
 SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])

@@ -12,8 +12,8 @@ from rlplay.plain_yaml import plain_yaml
 from rlplay.ui import start
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.command_palette import commands
+from rlplay.ui.compare.compare_screen import CompareScreen
 from rlplay.ui.own_keys import actions, keymap, read
-from rlplay.ui.screens.compare import CompareScreen
 from rlplay.verbs import VERBS
 from tests.ui.stage import playground, pressed, settled
 

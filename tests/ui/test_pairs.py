@@ -9,13 +9,13 @@ from rlplay.algorithms.apply import resolve
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished, Scored, Staged, Stepped
 from rlplay.trace.update import Update
+from rlplay.ui.curves.curve_panels import CurvePanels
+from rlplay.ui.curves.first_views import OVERVIEW
+from rlplay.ui.formula.formula_lines import Numbers
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.pair_loss import pair_scores
-from rlplay.ui.formula.parts import Numbers
-from rlplay.ui.plot.first_views import OVERVIEW
+from rlplay.ui.formula.pair_terms import pair_scores
 from rlplay.ui.plot.picture import Size
 from rlplay.ui.plot.views import IMITATION, NOT_COMPUTED, PAIRS, REWARD, SCORES, Source, single
-from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.words import pair_updates as pairs
 from rlplay.ui.words.narration import narrate, narrate_run
 from tests.recorded import synthetic_update

@@ -8,7 +8,7 @@ from rlplay.link.messages import Set
 from rlplay.scenario.loader import load
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.share import Shared
-from rlplay.ui.screens.paste import PasteScreen, changes
+from rlplay.ui.knobs.paste import PasteScreen, changes
 from tests.ui.stage import on_screen, pressed, settled
 
 

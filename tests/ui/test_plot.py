@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rlplay.trace.numbers import number
-from rlplay.ui.plot.curves import BAND, Curve, _dashes, curves
+from rlplay.ui.plot.drawn_curves import BAND, Curve, _dashes, curves
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Frame, Size
 

@@ -10,10 +10,10 @@ from rlplay.trace.questions import Imagined, WhatIf
 from rlplay.trace.records import Credited, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.knobs.knob_list import KnobList
 from rlplay.ui.session.preview import NEEDS_ANSWERS, NEEDS_CREDIT, NEEDS_ENGINE, NEEDS_PAUSE, Preview
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.ui.widgets.knobs import KnobList
 from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.stage import CHOSEN, Fed, all_text, playground, pressed, settled
 

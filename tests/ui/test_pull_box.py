@@ -9,10 +9,10 @@ import pytest
 
 from rlplay.trace.find import find, parse
 from rlplay.trace.pulls import Box, box, pulls
+from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.plot.picture import CURSOR, Size
-from rlplay.ui.plot.pull_map import PullMap
-from rlplay.ui.plot.pull_plane import plane, regions
-from rlplay.ui.widgets.curve_panel import CurvePanel
+from rlplay.ui.pull.pull_map import PullMap
+from rlplay.ui.pull.pull_plane import plane, regions
 from tests.recorded import synthetic_update
 from tests.ui.curve_panels import subtitle, title
 from tests.ui.stage import on_screen, pressed, settled

@@ -12,8 +12,8 @@ from rlplay.trace.pulls import pulls
 from rlplay.trace.records import Stepped, spans
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.pull_map import DOWN, NO_STEP, SILENT, UP, PullMap
 from rlplay.ui.plot.views import Source
+from rlplay.ui.pull.pull_map import DOWN, NO_STEP, SILENT, UP, PullMap
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, settled, text_of, until
 
@@ -152,7 +152,7 @@ async def test_the_key_puts_it_up_and_one_step_shows_it_in_place_of_the_ratios()
 def test_tokens_counted_a_few_at_a_time_give_the_same_map(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     update = recorded(steps)
     whole = drawn(update)
-    monkeypatch.setattr("rlplay.ui.plot.pull_map._AT_ONCE", 7)
+    monkeypatch.setattr("rlplay.ui.pull.pull_map._AT_ONCE", 7)
     parts = drawn(update)
     assert isinstance(whole, Picture)
     assert isinstance(parts, Picture)

@@ -5,9 +5,9 @@ import pytest
 
 from rlplay.link.messages import Advance, Pause, Recorded, Status
 from rlplay.trace.records import Changed, Finished, Rewound
-from rlplay.ui.screens.compare import _difference
+from rlplay.ui.compare.compare_screen import _difference
+from rlplay.ui.compare.two_runs import RunPair
 from rlplay.ui.session.session import Session
-from rlplay.ui.session.two_runs import RunPair
 from tests.recorded import synthetic_started, synthetic_update
 from tests.ui.stage import CHOSEN as SETTINGS
 from tests.ui.stage import Fed

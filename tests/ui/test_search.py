@@ -13,7 +13,7 @@ from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.trpo_search import NOT_YET, Search
 from rlplay.ui.plot.views import Source
 from rlplay.ui.words.narration import narrate
-from rlplay.ui.words.trpo_search import NOTHING, detail
+from rlplay.ui.words.step_search import NOTHING, detail
 from tests.recorded import synthetic_search, synthetic_update
 from tests.ui.stage import playground, settled
 

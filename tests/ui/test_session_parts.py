@@ -14,11 +14,11 @@ from rlplay.trace.records import Changed, Evaluated, Finished, Sampled, Staged
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Update
+from rlplay.ui.moments.answer_pairs import changed_between, first_moment, moments, sections
 from rlplay.ui.session import examination
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.happenings import Restored
-from rlplay.ui.session.moments import changed_between, first_moment, moments, sections
 from rlplay.ui.session.reading import next_belief, next_evaluation
 from rlplay.ui.session.session import Session
 from tests.recorded import synthetic_evaluated, synthetic_started, synthetic_update

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rlplay.trace.history import History
 from rlplay.trace.records import Finished
-from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.drawn_curves import Curve
 from rlplay.ui.plot.picture import Size
 from rlplay.ui.plot.smoothing import STRENGTHS, smoothed, smoothing_label
 from rlplay.ui.plot.views import GHOST, SHADE, Lines, Source, Trace, with_average

@@ -7,8 +7,8 @@ from textual.widgets import OptionList
 
 from rlplay.trace.answers import columns, measures
 from rlplay.trace.update import Update
-from rlplay.ui.layout.answer_order import Sort, order, sortable
-from rlplay.ui.screens.sort import SortScreen
+from rlplay.ui.answers.answer_order import Sort, order, sortable
+from rlplay.ui.answers.sort_screen import SortScreen
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, pressed, settled
 

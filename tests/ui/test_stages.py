@@ -22,7 +22,7 @@ from rlplay.ui.plot.views import (
     with_average,
 )
 from rlplay.ui.session.happenings import Moved
-from rlplay.ui.theme.colours import levels
+from rlplay.ui.theme.inks import levels
 from rlplay.ui.words.narration import narrate_run
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, playground, settled, shown

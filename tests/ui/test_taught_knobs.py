@@ -7,8 +7,8 @@ from textual.widgets import Static
 
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.scenario.loader import load
-from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.widgets.knobs import KnobList
+from rlplay.ui.knobs.knob_list import KnobList
+from rlplay.ui.knobs.knobs_screen import KnobsScreen
 from tests.ui.test_knobs import CHOSEN, Host, go_to
 
 

@@ -14,7 +14,7 @@ from rlplay.cli import main as cli
 from rlplay.engine.report import JsonLines, Lines
 from rlplay.scenario.expect import Outcome
 from rlplay.trace.text import NOTHING, visible, visible_lines
-from rlplay.ui.format.text import END, column_text, quoted, token_text, within
+from rlplay.ui.format.shown_text import END, column_text, quoted, token_text, within
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from rlplay.ui.plot.several_runs import RUN_STYLES
 from rlplay.ui.plot.views import GHOST
 from rlplay.ui.screenshot.cells import capture
 from rlplay.ui.start import run as opened
-from rlplay.ui.theme.colours import READABLE, STEPS, beyond, contrast, levels, palette
+from rlplay.ui.theme.inks import READABLE, STEPS, beyond, contrast, levels, palette
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, quiet
 from tests.recorded import synthetic_run, synthetic_update

@@ -9,11 +9,11 @@ from rlplay.scenario.schema import Scenario
 from rlplay.trace.records import Changed, Rewound
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.screens.help import HelpScreen
-from rlplay.ui.screens.timeline import TimelineScreen
+from rlplay.ui.help.help_screen import HelpScreen
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.ui.session.timeline import SCORES
-from rlplay.ui.widgets.updates import Updates
+from rlplay.ui.timeline.timeline_screen import TimelineScreen
+from rlplay.ui.timeline.update_table import SCORES
+from rlplay.ui.timeline.updates import Updates
 from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.stage import all_text, on_screen, playground, pressed, settled
 

@@ -8,7 +8,7 @@ import pytest
 
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Changed, Rewound
-from rlplay.ui.session.timeline import USUAL, Row, Timeline, heading, short_heading
+from rlplay.ui.timeline.update_table import USUAL, Row, Timeline, heading, short_heading
 
 
 def history(marks: Sequence[AnyRecord] = (), **series: Sequence[float]) -> History:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rlplay.trace.records import Array, Sampled
-from rlplay.ui.layout.token_layout import FLIPPED, GUTTER, LONG, MORE, VALUE_WIDTH, Folds, Layout, Row, are_long
+from rlplay.ui.tokens.token_layout import FLIPPED, GUTTER, LONG, MORE, VALUE_WIDTH, Folds, Layout, Row, are_long
 from tests.written import sampled_of
 
 ANSWERS = (["two", " and", " two", " is", " four"], ["4"], [], [" sev", "en", "teen", " or", " so"])

@@ -9,7 +9,7 @@ from rlplay.trace.answers import advantages
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
-from rlplay.ui.theme.colours import STEPS, contrast, levels, palette
+from rlplay.ui.theme.inks import STEPS, contrast, levels, palette
 from rlplay.ui.theme.themes import THEMES
 from tests.recorded import synthetic_sampling, synthetic_update
 from tests.ui.stage import all_text, on_screen, playground, pressed, settled, text_of

@@ -8,7 +8,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.glossary import TERMS
 from rlplay.link.messages import Rewind
 from rlplay.ui.format.keyed import keyed
-from rlplay.ui.screens.glossary import GlossaryScreen
+from rlplay.ui.glossary.glossary_screen import GlossaryScreen
 from rlplay.ui.words.clipping import explain_none
 from tests.recorded import SETTINGS, synthetic_update
 from tests.ui.stage import on_screen, pressed, settled, text_of

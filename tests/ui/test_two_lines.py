@@ -13,7 +13,7 @@ from rlplay.scenario.script import parse_step
 from rlplay.trace.history import History
 from rlplay.trace.metrics import pair_of
 from rlplay.trace.records import Evaluated, Finished, Rewound
-from rlplay.ui.plot.first_views import overview, view_of
+from rlplay.ui.curves.first_views import overview, view_of
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.two_lines import TwoLines
 from rlplay.ui.plot.views import FIRST, GHOST, REWARD, SECOND, Source

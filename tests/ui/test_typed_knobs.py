@@ -2,7 +2,7 @@
 
 from textual.widgets import Input, Static
 
-from rlplay.ui.widgets.knobs import KnobSearch
+from rlplay.ui.knobs.knob_list import KnobSearch
 from tests.ui.test_knobs import Host, frame, go_to
 
 

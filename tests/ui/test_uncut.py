@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.screens.compare import VIEWS
+from rlplay.ui.compare.compare_screen import VIEWS
 from rlplay.ui.screenshot.cells import capture, text_of
 from rlplay.ui.session.sources import ReplaySource
 from screenshots.gallery import LOOKS, SIZES, file_name, index, shots

@@ -8,14 +8,14 @@ from textual.binding import Binding
 from textual.widgets import Static
 
 from rlplay.scenario.script import Say, ScreenVerb, parse_step
+from rlplay.ui.answers.answer_list import Rollouts
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.command_palette import commands
-from rlplay.ui.shortcuts import KEY_NAMES
-from rlplay.ui.widgets.curve_panel import CurvePanel
-from rlplay.ui.widgets.inspector import Inspector
-from rlplay.ui.widgets.narrator import Narrator
-from rlplay.ui.widgets.rollouts import Rollouts
-from rlplay.ui.widgets.tokens import Tokens
+from rlplay.ui.curves.curve_panel import CurvePanel
+from rlplay.ui.format.shortcuts import KEY_NAMES
+from rlplay.ui.narrator.narrator import Narrator
+from rlplay.ui.tokens.token_map import Tokens
+from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import VERBS
 from tests.ui.stage import home, on_screen, playground, pressed, settled
 
@@ -149,9 +149,9 @@ async def test_the_help_screen_shows_them_all():
 
 
 def test_no_panel_takes_some_of_hjkl_and_leaves_the_others():
-    from rlplay.ui.screens.labels import LabelScreen
-    from rlplay.ui.screens.probe import ProbeScreen
-    from rlplay.ui.widgets.updates import Updates
+    from rlplay.ui.labels.label_screen import LabelScreen
+    from rlplay.ui.probe.probe_screen import ProbeScreen
+    from rlplay.ui.timeline.updates import Updates
 
     for owner in (Tokens, Rollouts, Inspector, CurvePanel, LabelScreen, ProbeScreen, Updates):
         keys = {key for binding in owner.BINDINGS if isinstance(binding, Binding) for key in binding.key.split(",")}

@@ -9,7 +9,7 @@ import pytest
 from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Credited, Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.session.what_if import WhatIfResult, held_back, what_if_result
+from rlplay.ui.session.as_it_would_be import WhatIfResult, held_back, what_if_result
 from tests.recorded import synthetic_update
 from tests.ui.stage import CHOSEN
 from tests.written import sampled_of, update_with

@@ -28,15 +28,15 @@ from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.compat import lines_of
-from rlplay.ui.format.token_title import title
+from rlplay.ui.format.step_word import worded
+from rlplay.ui.lesson.orientation import CARDS
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
-from rlplay.ui.plot.world_map import MAPS, WorldMap, unshaded
-from rlplay.ui.screens.orientation import CARDS
 from rlplay.ui.session.happenings import Moved
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.ui.words.step_word import worded
+from rlplay.ui.tokens.map_title import title
+from rlplay.ui.world.world_map import MAPS, WorldMap, unshaded
 from rlplay.verbs import VERBS
 from rlplay.worlds.chart import chart
 from rlplay.worlds.planning import evaluate, plan

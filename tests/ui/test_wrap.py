@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from rlplay.ui.layout.wrap import wrap
+from rlplay.ui.format.wrap import wrap
 
 TEXTS = st.lists(
     st.sampled_from([" the", " answer", "4", "2", "*", " 東京", "⏎", " supercalifragilistic", "◦"]), max_size=40

@@ -9,10 +9,10 @@ import pytest
 
 from rlplay.algorithms.settings import decoded
 from rlplay.trace.history import History
+from rlplay.ui.parts.line_panel import CORNERS
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
-from rlplay.ui.plot.world_map import MAPS
-from rlplay.ui.widgets.lines import CORNERS
+from rlplay.ui.world.world_map import MAPS
 from rlplay.worlds.chart import chart
 from rlplay.worlds.world import read_world
 from tests.worlds.test_training import GRID, trained

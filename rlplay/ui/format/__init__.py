@@ -1,1 +1,1 @@
-"""Formats of numbers, texts, settings and scales."""
+"""Formats of numbers, texts, keys and scales, and the word for what a policy samples. No widgets."""

@@ -7,7 +7,7 @@ import re
 from textual.content import Content
 
 from rlplay.trace.text import visible_lines
-from rlplay.ui.format.text import TICK
+from rlplay.ui.format.shown_text import TICK
 
 KEY, QUIET, STRONG, GOOD, BAD, WARN = "$accent", "$text-muted", "bold $foreground", "$success", "$error", "$warning"
 _KEY = re.compile(r"`([^`]+)`")

@@ -11,8 +11,8 @@ from textual.style import Style as ContentStyle
 from rlplay.trace.lenses import Lens
 from rlplay.trace.numbers import compact, real_minus
 from rlplay.trace.update import PHASES, Phase
-from rlplay.ui.plot.bars import heights
-from rlplay.ui.theme.colours import STEPS, Palette
+from rlplay.ui.format.bars import heights
+from rlplay.ui.theme.inks import STEPS, Palette
 
 _LETTERS = {"diverging": "less more", "sequential": " more"}
 """A letter for each shade, for a screen without colours."""

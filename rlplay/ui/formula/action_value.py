@@ -8,8 +8,8 @@ from rlplay.algorithms.expression_text import filled
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.value_losses import moved
 from rlplay.trace.numbers import number
-from rlplay.ui.format.numbers import plain
-from rlplay.ui.formula.parts import Line, Numbers, bracketed, note, stripped
+from rlplay.ui.format.number_cells import plain
+from rlplay.ui.formula.formula_lines import Line, Numbers, bracketed, note, stripped
 
 _PLACES = 3
 """Decimals: a step changes a value by a small part of it."""

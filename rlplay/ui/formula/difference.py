@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlplay.algorithms.equations import difference, equation
 from rlplay.algorithms.settings import Settings
-from rlplay.ui.formula.parts import Line
+from rlplay.ui.formula.formula_lines import Line
 
 
 def differing(before: Settings, after: Settings) -> list[Line]:

@@ -8,11 +8,11 @@ from rlplay.algorithms.trl_verl import trainer, verl
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.numbers import compact, number
 from rlplay.trace.records import LEFT_OUT, CorrectionRule
-from rlplay.ui.format.numbers import plain
+from rlplay.ui.format.number_cells import plain
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.action_value import action_value
-from rlplay.ui.formula.pair_loss import pair_equations
-from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, small_signed, stripped
+from rlplay.ui.formula.formula_lines import Line, Numbers, bracketed, digits, note, small_signed, stripped
+from rlplay.ui.formula.pair_terms import pair_equations
 
 
 def objective(s: Settings, numbers: Numbers) -> list[Line]:

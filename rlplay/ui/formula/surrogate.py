@@ -15,8 +15,8 @@ from rlplay.algorithms.own_trial import SURROGATE_ARGUMENTS
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term
 from rlplay.trace.records import Array
-from rlplay.ui.format.numbers import plain
-from rlplay.ui.formula.parts import Line, Numbers, absent, digits, note, other_gradients, stripped
+from rlplay.ui.format.number_cells import plain
+from rlplay.ui.formula.formula_lines import Line, Numbers, absent, digits, note, other_gradients, stripped
 from rlplay.user_code import OwnError
 
 

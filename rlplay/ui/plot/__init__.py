@@ -1,1 +1,1 @@
-"""Curves, histograms and pictures as text, and the views of a curve panel."""
+"""Curves, histograms and pictures as text, and what a view of a curve panel is."""

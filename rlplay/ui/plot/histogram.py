@@ -10,7 +10,7 @@ from textual.content import Content
 
 from rlplay.trace.numbers import number
 from rlplay.trace.records import Array
-from rlplay.ui.plot.bars import BARS
+from rlplay.ui.format.bars import BARS
 from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from rlplay.ui.plot.curves import Margins
+from rlplay.ui.plot.drawn_curves import Margins
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.several_runs import RunStyle
 from rlplay.ui.plot.views import Source, View

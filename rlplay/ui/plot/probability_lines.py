@@ -9,9 +9,9 @@ from rich.cells import set_cell_size
 from rich.segment import Segment
 
 from rlplay.trace.questions import Recalled
-from rlplay.ui.format.text import quoted
-from rlplay.ui.plot.bars import bar
-from rlplay.ui.theme.colours import Palette
+from rlplay.ui.format.bars import bar
+from rlplay.ui.format.shown_text import quoted
+from rlplay.ui.theme.inks import Palette
 
 _NAME = 14
 _WIDEST, _WIDER = 4, 16

@@ -12,7 +12,7 @@ from rlplay.trace.history import History, Series
 from rlplay.trace.metrics import heading
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
-from rlplay.ui.plot.curves import Curve, Margins, curves, margins
+from rlplay.ui.plot.drawn_curves import Curve, Margins, curves, margins
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.smoothing import smoothing_label
 from rlplay.ui.plot.views import FIRST, SECOND, Source, cuts, manner, signs, with_average

@@ -12,9 +12,9 @@ from textual.content import Content
 from rlplay.trace.answer_tree import Node, answer_tree
 from rlplay.trace.records import Sampled
 from rlplay.trace.text import visible
-from rlplay.ui.format.numbers import plain
-from rlplay.ui.format.text import token_text
-from rlplay.ui.plot.bars import stroke
+from rlplay.ui.format.bars import stroke
+from rlplay.ui.format.number_cells import plain
+from rlplay.ui.format.shown_text import token_text
 from rlplay.ui.plot.picture import Frame, Picture, Size
 from rlplay.ui.plot.views import VALUE, OfUpdate, Source
 

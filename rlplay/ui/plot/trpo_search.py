@@ -8,11 +8,11 @@ from textual.content import Content
 
 from rlplay.trace.numbers import number
 from rlplay.trace.records import Searched
-from rlplay.ui.format.numbers import plain
-from rlplay.ui.plot.bars import bar
+from rlplay.ui.format.bars import bar
+from rlplay.ui.format.number_cells import plain
 from rlplay.ui.plot.picture import Frame, Picture, Size
 from rlplay.ui.plot.views import FIRST, OfUpdate, Source
-from rlplay.ui.words.trpo_search import NOTHING, split
+from rlplay.ui.words.step_search import NOTHING, split
 
 NOT_YET = "No data yet: phase ④ searches for a step within the KL limit. `.` takes one iteration."
 QUIET, STRONG, BEYOND = "$text-muted", "bold $foreground", "$warning"

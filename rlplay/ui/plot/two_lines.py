@@ -10,7 +10,7 @@ from textual.content import Content
 from rlplay.trace.metrics import pair_of, titled
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
-from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.drawn_curves import Curve
 from rlplay.ui.plot.views import FIRST, GHOST, GHOSTS, GLYPHS, SECOND, VALUE, Lines, Source, Trace, cuts, manner
 
 _INKS = FIRST, SECOND

@@ -21,12 +21,12 @@ from rlplay.trace.numbers import NOISE, number
 from rlplay.trace.pulls import Box
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
+from rlplay.ui.format.bars import distribution
 from rlplay.ui.format.legend import EVENT_MARKS
-from rlplay.ui.plot.bars import distribution
-from rlplay.ui.plot.curves import Curve, Margins, curves, margins
+from rlplay.ui.format.step_word import worded
+from rlplay.ui.plot.drawn_curves import Curve, Margins, curves, margins
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.smoothing import smoothed, smoothing_label
-from rlplay.ui.words.step_word import worded
 from rlplay.worlds.world import World
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"

@@ -11,8 +11,8 @@ from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.questions import Imagined, WhatIf
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
+from rlplay.ui.session.as_it_would_be import WhatIfResult, held_back, what_if_result
 from rlplay.ui.session.session import Session
-from rlplay.ui.session.what_if import WhatIfResult, held_back, what_if_result
 
 NEEDS_ENGINE = "A preview on these answers needs a live run: the engine computes it."
 NEEDS_PAUSE = "Pause the run to preview the change on these answers."

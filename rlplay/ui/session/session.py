@@ -25,8 +25,8 @@ from rlplay.ui.session.digesting import Digesting
 from rlplay.ui.session.happenings import Happening, Moved, Restored
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.session.source import Source
+from rlplay.ui.words.changed_settings import reverting_changes
 from rlplay.ui.words.narration import Place
-from rlplay.ui.words.setting_changes import reverting_changes
 from rlplay.worlds.world import World, WorldError
 
 LOG_LINES = 2000

@@ -14,7 +14,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.filter import LineFilter
 
-from rlplay.ui.theme.colours import contrast
+from rlplay.ui.theme.inks import contrast
 
 _LIT = 1.5
 """A background with this contrast to its surroundings (a cursor, a chosen line) is reversed."""

@@ -1,4 +1,4 @@
-"""The themes that come with rlplay. Chrome is nearly colourless; `colours.py` draws with the scales.
+"""The themes that come with rlplay. Chrome is nearly colourless; `inks.py` draws with the scales.
 
 The greys of the chrome have so little saturation that a terminal with 256 colours shows them as greys.
 """
@@ -10,7 +10,7 @@ from math import dist
 from textual.color import Color
 from textual.theme import Theme
 
-from rlplay.ui.theme.colours import readable
+from rlplay.ui.theme.inks import readable
 
 _BARE = ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active")
 _COLOURS = {

@@ -8,12 +8,12 @@ from rlplay.algorithms.settings import Settings, row
 from rlplay.trace.numbers import compact
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
-from rlplay.ui.format.numbers import plain
-from rlplay.ui.format.text import BY_KNOB, without_knobs
-from rlplay.ui.formula.parts import Numbers, digits
+from rlplay.ui.format.number_cells import plain
+from rlplay.ui.format.shown_text import BY_KNOB, without_knobs
+from rlplay.ui.format.step_word import worded
+from rlplay.ui.formula.formula_lines import Numbers, digits
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.words.narration import STILL
-from rlplay.ui.words.step_word import worded
 
 
 def count_clipped(update: Update | None) -> int:

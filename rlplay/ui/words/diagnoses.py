@@ -5,7 +5,7 @@ from __future__ import annotations
 from rlplay.health.finding import Finding
 from rlplay.trace.history import History
 from rlplay.trace.numbers import number
-from rlplay.ui.format.text import literal
+from rlplay.ui.format.shown_text import literal
 
 
 def warning(finding: Finding | None) -> str:

@@ -20,9 +20,9 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.records import Array, Sampled, Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.format.text import literal, quoted
+from rlplay.ui.format.shown_text import literal, quoted
 from rlplay.ui.words import pair_updates as pairs
-from rlplay.ui.words import trpo_search as search
+from rlplay.ui.words import step_search as search
 from rlplay.ui.words import value_updates as values
 from rlplay.ui.words.diagnoses import warning
 

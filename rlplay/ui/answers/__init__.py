@@ -1,0 +1,1 @@
+"""The list of answers: their numbers, order, search line and folding."""

@@ -1,0 +1,1 @@
+"""Runs side by side: curves, answers, distributions; and branches."""

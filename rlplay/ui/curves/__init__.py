@@ -1,0 +1,1 @@
+"""The curve panels, and the views that they start with."""

@@ -1,0 +1,343 @@
+"""Four small panels in a row: reward, KL, importance ratio, length with entropy. Each can show any metric.
+
+On a large screen, further panels make a column beside the token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.geometry import Size
+from textual.widget import Widget
+
+from rlplay.algorithms.settings import UNKNOWN, Settings
+from rlplay.trace.beliefs import Beliefs
+from rlplay.trace.history import History
+from rlplay.trace.learning import Evaluations
+from rlplay.trace.metrics import pair_of
+from rlplay.trace.pulls import Box
+from rlplay.trace.update import Update
+from rlplay.ui.curves.curve_panel import CurvePanel
+from rlplay.ui.curves.first_views import NAMED, OVERVIEW, ROW, further, overview, view_of
+from rlplay.ui.plot.tree import AnswerTree
+from rlplay.ui.plot.two_lines import TwoLines
+from rlplay.ui.plot.views import Lines as Curves
+from rlplay.ui.plot.views import Source, View
+from rlplay.ui.river.belief_river import River
+from rlplay.ui.world.world_map import WorldMap, least_width
+from rlplay.worlds.world import World, WorldError
+
+_TWO_ROWS = 12
+_LEAST_LINES = 5
+"""Of a panel with its frame."""
+_COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
+_FRAME = 4
+"""Columns of a panel's border and padding."""
+_LINES_BESIDE = 12
+"""Of each panel in the column beside the token, with its frame."""
+
+
+@dataclass(frozen=True)
+class RunDetails:
+    """What the views draw besides the run's numbers."""
+
+    world: World | None = None
+    wanted: Sequence[str] = ()
+    """The panels that the scenario wants."""
+    beliefs: Beliefs | None = None
+    evaluations: Evaluations | None = None
+    box: Box | None = None
+    """The part of the pull map that filters the tokens."""
+    steered: bool = True
+    foreign: bool = False
+    readers: Mapping[type, Callable[[], bool]] = field(default_factory=dict)
+    """By the kind of a view, what reads one record that it lacks; False if it lacks none."""
+
+
+class Beside(Widget):
+    """The column of panels beside the token; they belong to `curves`, which hears what happens in them."""
+
+    DEFAULT_CSS = "Beside { layout: vertical; CurvePanel.-beyond { display: none; } }"
+
+    def __init__(self, curves: CurvePanels, panels: Sequence[CurvePanel]) -> None:
+        super().__init__(id="beside")
+        self._curves, self._panels = curves, panels
+        for panel in panels:
+            panel.add_class("-beyond")
+
+    def compose(self) -> ComposeResult:
+        yield from self._panels
+
+    @on(CurvePanel.Moved)
+    @on(CurvePanel.Altered)
+    def _tell(self, event: CurvePanel.Moved | CurvePanel.Altered) -> None:
+        event.stop()
+        self._curves.hear(event)
+
+    @on(events.Resize)
+    @on(events.Show)
+    @on(events.Hide)
+    def _fit(self) -> None:
+        """Show as many panels as have room."""
+        room = self.region.height // _LINES_BESIDE
+        for place, panel in enumerate(self._panels):
+            panel.set_class(place >= room, "-beyond")
+        self._curves.rearrange()
+
+
+class CurvePanels(Widget):
+    """As many panels as fit, in one or two rows; up and down show the other views in a panel."""
+
+    DEFAULT_CSS = "CurvePanels { layout: grid; height: 10; CurvePanel.-beyond { display: none; } }"
+
+    def __init__(self, replayed: bool = False, beside: int = 0) -> None:
+        """At most `beside` panels make a column elsewhere: the widget `beside`, for a large screen."""
+        super().__init__()
+        self.row = [CurvePanel(view, replayed) for view in OVERVIEW[:ROW]]
+        self._beside = [CurvePanel(view, replayed) for view in further(OVERVIEW, UNKNOWN)[:beside]]
+        self.beside = Beside(self, self._beside)
+        self._replayed = replayed
+        self._given: tuple[View, ...] = tuple(panel.view for panel in self.panels)
+        self._stacked = False
+        self._leads = False  # whether the first panel shows more than the reward, which is in the header
+        self._exhibited: Sequence[str] = ()  # the curves that a lesson speaks of
+        self._asked_for: Sequence[str] = ()  # the curves that were requested while there was room for one
+        self._due: list[tuple[CurvePanel, Source]] = []
+        self._source: Source | None = None
+        self._stepped: Update | None = None
+        self._settings = UNKNOWN
+        self._cursor = 0, 0
+        self._arranged_for: World | None = None
+        self.details = RunDetails(steered=not replayed)
+        self._paint: tuple[World | None, dict[str, float | str], World | None] = None, {}, None
+        self._put_up: dict[CurvePanel, str] = {}
+
+    def compose(self) -> ComposeResult:
+        yield from self.row
+
+    @property
+    def panels(self) -> list[CurvePanel]:
+        """Those of the row, and those beside the token."""
+        return [*self.row, *self._beside]
+
+    def mark_update(self, update: int | None) -> None:
+        """Highlight the update on the screen, unless it is the newest."""
+        for panel in self.panels:
+            panel.mark_update(update)
+
+    def take(self, details: RunDetails) -> None:
+        """Take what is known of the run besides its numbers; `prepare` draws it."""
+        self.details = details
+
+    def show(self, history: History, live: Update | None, settings: Settings) -> None:
+        """Draw the run so far and the update on the screen, which had `settings`."""
+        self.prepare(history, live, settings)
+        self.draw_all()
+
+    def follow(self, cursor: tuple[int, int]) -> None:
+        """Show the path of the answer under the cursor on the maps."""
+        self._cursor = cursor
+        for panel in self.panels:
+            if isinstance(panel.view, WorldMap | River | AnswerTree) and panel.source is not None:
+                panel.show(replace(panel.source, cursor=cursor))
+
+    def fit(self, settings: Settings) -> bool:
+        """Whether the panels offer the views for these settings."""
+        return self.panels[0].overview == overview(settings, self.details.world, self.details.wanted)
+
+    def prepare(self, history: History, live: Update | None, settings: Settings) -> None:
+        """Prepare the run so far for `draw_next`, which draws one panel at a time."""
+        if live is not None and (
+            live.steps or live.searched or (self._stepped is not None and live.number < self._stepped.number)
+        ):
+            self._stepped, self._settings = live, settings
+        self._take(overview(settings, self.details.world, self.details.wanted), settings)
+        if self._arranged_for is not self.details.world:
+            self.rearrange()
+        painted = self._painted(settings.squares)
+        # Keep the ratios of the previous update until this one has ratios.
+        settings = settings if self._stepped is None else self._settings
+        source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
+        source = replace(
+            source, beliefs=self.details.beliefs, evaluations=self.details.evaluations, box=self.details.box,
+            steered=self.details.steered, foreign=self.details.foreign,
+        )  # fmt: skip
+        self._source = source
+        waiting = [panel for panel, _ in self._due]  # the longest wait comes first
+        others = (panel for panel in (*self.row, *self._seen_beside) if panel not in waiting)
+        self._due = [(panel, source) for panel in (*waiting, *others)]
+
+    def _painted(self, squares: Mapping[str, float | str]) -> World | None:
+        """The world as the settings paint it; as it is drawn if they do not fit it, as in a damaged run."""
+        if self._paint[0] is not self.details.world or self._paint[1] != squares:
+            painted = self.details.world
+            with contextlib.suppress(WorldError):
+                painted = None if self.details.world is None else self.details.world.repainted(squares)
+            self._paint = self.details.world, dict(squares), painted
+        return self._paint[2]
+
+    @property
+    def shows_answers(self) -> bool:
+        """Whether a panel draws the answers themselves, so that it changes with every token of them."""
+        return any(isinstance(panel.view, River | AnswerTree) for panel in (*self.row, *self._seen_beside))
+
+    def draw_all(self) -> None:
+        """Draw all panels with news."""
+        while self.draw_next():
+            pass
+
+    def draw_next(self) -> bool:
+        """Draw one panel with news; False if there is none. A view in sight first reads a record that it lacks."""
+        for kind, read in self.details.readers.items():
+            lacking = [panel for panel in self.seen if isinstance(panel.view, kind)]
+            if not self._due and lacking and read():
+                self._due = [(panel, panel.source) for panel in lacking if panel.source is not None]
+                if not self._due:
+                    return False
+        while self._due:
+            panel, source = self._due.pop(0)
+            if panel.show(source):
+                self.align()
+                return True
+        return False
+
+    @on(CurvePanel.Altered)
+    @on(CurvePanel.Moved)
+    def hear(self, event: CurvePanel.Altered | CurvePanel.Moved) -> None:
+        """Align the panels with the one that shows something else now; put the cursor of all on the same update."""
+        event.stop()
+        if isinstance(event, CurvePanel.Moved):
+            for panel in self.panels:
+                panel.point(event.update)
+        elif self._leads == isinstance(self.panels[0].view, TwoLines):
+            self.align()
+        else:
+            self.rearrange()
+
+    def align(self) -> None:
+        """Align stacked plots by column: all leave the margins that the widest labels need."""
+        row = [panel for panel in self.row if not panel.has_class("-beyond")]
+        for panels, stacked in ((row, self._stacked), (self._seen_beside, True)):
+            left, right = zip((0, 0), *(panel.margins for panel in panels if stacked), strict=True)
+            for panel in panels:
+                panel.make_room((max(left), max(right)))
+
+    def _take(self, views: tuple[View, ...], settings: Settings) -> None:
+        """Take the views of another algorithm; a view that the user chose stays."""
+        given = (*views[:ROW], *further(views, settings))
+        for place, (panel, view) in enumerate(zip(self.panels, given, strict=False)):
+            before, panel.overview = self._given[place], views
+            if panel.view == before != view:
+                panel.put(view)
+        self._given = given
+
+    @property
+    def seen(self) -> list[CurvePanel]:
+        """The panels that have room."""
+        return [panel for panel in self.panels if not panel.has_class("-beyond")]
+
+    @property
+    def _seen_beside(self) -> list[CurvePanel]:
+        return [panel for panel in self._beside if not panel.has_class("-beyond")]
+
+    def put_up(self, metric: str) -> None:
+        """Show a view of `NAMED` or a metric: in the panel that has it, else in the focused one, else in the last one.
+
+        Curves requested earlier keep their panels as long as a panel other than the first is free. Those for which
+        there is no room are shown as soon as there is.
+        """
+        self._exhibited = ()
+        if len(self.seen) == 1:
+            self._asked_for = [*(each for each in self._asked_for if each != metric), metric]
+        self._put(metric).focus()
+
+    def _put(self, metric: str) -> CurvePanel:
+        seen = self.seen
+        put_up = [panel for panel, wanted in self._put_up.items() if panel in seen and _has(panel, wanted)]
+        free = [panel for panel in seen if panel not in put_up]
+        having = [panel for panel in seen if _has(panel, metric)]
+        focused = [panel for panel in free if panel.has_focus]
+        keeps_first = len(self._exhibited) < len(seen)
+        others = [panel for panel in reversed(free) if panel is not self.panels[0] or not keeps_first]
+        panel = next(iter([*having, *focused, *others, *put_up, *free]))
+        if panel not in having:
+            crowded = len(self._exhibited) > len(seen)  # a view of two metrics saves a panel
+            both = next((v for v in panel.overview if crowded and isinstance(v, Curves) and metric in v.metrics), None)
+            if both is not None:
+                panel = next((each for each in seen if _part(each.view, both)), panel)
+            panel.put(both or view_of(metric))
+            self._withdraw(metric, panel)
+        self._put_up.pop(panel, None)
+        self._put_up[panel] = metric  # the latest request is the last to be replaced
+        return panel
+
+    def _withdraw(self, metric: str, keeps: CurvePanel) -> None:
+        """Take the view away from panels that had no room, which would show it a second time once they have."""
+        for panel, given in zip(self.panels, self._given, strict=False):
+            if panel is not keeps and _has(panel, metric) and panel.view != given:
+                self._put_up.pop(panel, None)
+                panel.put(given)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._arrange(event.size)
+
+    def rearrange(self) -> None:
+        """Show the panels that have room, and in them what was asked for."""
+        self._arrange(self.size)
+
+    def exhibit(self, metrics: Sequence[str]) -> None:
+        """Put up the curves of `metrics` together, without the focus; again after each change of the size."""
+        self._exhibited = metrics
+        self.rearrange()
+
+    def _arrange(self, size: Size) -> None:
+        columns = next(count for width, count in _COLUMNS if size.width >= width)
+        if self.details.world is not None:
+            columns = max(1, min(columns, size.width // (least_width(self.details.world) + _FRAME)))
+        self._arranged_for = self.details.world
+        rows = 2 if columns < len(self.row) and size.height >= _TWO_ROWS else 1
+        if columns == 1:
+            rows = max(rows, min(len(self._exhibited), len(self.row), size.height // _LEAST_LINES))
+        columns = min(columns, len(self.row) // rows)
+        self.styles.grid_size_columns, self.styles.grid_size_rows = columns, rows
+        self._leads = isinstance(self.panels[0].view, TwoLines)
+        for index, panel in enumerate(self.row):
+            # Where there is room for one, the header shows the reward: the first panel is seen there.
+            first = int(columns * rows == 1 and not self._leads)
+            panel.set_class(not first <= index < first + columns * rows, "-beyond")
+        self._take_back()
+        if len(self.seen) > 1:
+            for metric in self._asked_for[-len(self.seen) :]:
+                self._put(metric)
+            self._asked_for = ()
+        there = [metric for metric in self._exhibited if any(_has(panel, metric) for panel in self.seen)]
+        for metric in (*there, *(each for each in self._exhibited if each not in there)):
+            self._put(metric)
+        self._stacked = rows > 1
+        if self._source is not None:
+            self._due += [(panel, self._source) for panel in self._seen_beside]
+        self.align()
+
+    def _take_back(self) -> None:
+        """Where the first panel is seen again, its curve leaves the panel that showed it meanwhile."""
+        first = self.panels[0]
+        for panel, given in zip(self.panels, self._given, strict=False):
+            doubled = panel is not first and first in self.seen and _has(first, self._put_up.get(panel, ""))
+            if doubled:
+                del self._put_up[panel]
+                panel.put(given)
+
+
+def _part(view: View, whole: View) -> bool:
+    """Whether `whole` shows every metric of `view`, apart from held-out values."""
+    return bool(view.metrics) and {name.removeprefix("eval_") for name in view.metrics} <= {*whole.metrics}
+
+
+def _has(panel: CurvePanel, metric: str) -> bool:
+    if metric in NAMED or pair_of(metric) is not None:
+        return panel.view == view_of(metric)
+    return isinstance(panel.view, Curves) and metric in panel.view.metrics

@@ -1,0 +1,1 @@
+"""The health of the run: its problems and every check."""

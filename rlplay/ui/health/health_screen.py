@@ -1,0 +1,140 @@
+"""Health: the problems of the run, if any, each with its cause and what to change; every check with its numbers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from rlplay.health.examine import passed
+from rlplay.health.finding import Finding
+from rlplay.health.report import heading, parts
+from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
+from rlplay.ui.parts.following import Following
+from rlplay.ui.parts.panel_messages import Perform, UpdatePicked
+from rlplay.ui.parts.steady_static import SteadyStatic
+from rlplay.ui.plot.views import NO_UPDATE
+from rlplay.ui.session.examination import examine
+from rlplay.ui.session.session import Session
+from rlplay.ui.words.diagnoses import progress
+
+
+class HealthScreen(Following[None]):
+    """Follows the run while it is open."""
+
+    DEFAULT_CSS = """
+    HealthScreen > VerticalScroll { width: 100; height: auto; max-height: 95%; }
+    HealthScreen OptionList {
+        height: auto; max-height: 100%; padding: 0; background: $background;
+        &, &:focus { border: none; }
+        & > .option-list--option-highlighted, &:focus > .option-list--option-highlighted {
+            background: $foreground 8%; color: $foreground; text-style: none;
+        }
+    }
+    """
+    SECONDS = 0.5
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("k", "knobs", "knobs", id="knobs"),
+        Binding("escape,h,q", "dismiss", "close"),
+    ]
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._found: list[Finding] = []
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield SteadyStatic(id="summary")
+            yield OptionList()
+            yield SteadyStatic(id="checks")
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).display = False
+        self.begin()
+
+    def version(self) -> object:
+        """Whatever has happened in the run."""
+        return self._session.version
+
+    def follow(self) -> None:
+        """Examine the run up to the update on the screen."""
+        session, panel = self._session, self.query_one(VerticalScroll)
+        run, found = examine(session)
+        panel.border_title = "Health" if run is None else f"Health · update {run.last}"
+        panel.border_subtitle = self._keys(found)
+        self._list(found)
+        if run is None:
+            self.query_one("#summary", SteadyStatic).say(keyed(_waiting(session)))
+            self.query_one("#checks", SteadyStatic).say(Content(""))
+            return
+        self.query_one("#summary", SteadyStatic).say(_summary(found, progress(session.run.history)))
+        lines = [_line(title, numbers) for title, numbers in passed(run, found)]
+        self.query_one("#checks", SteadyStatic).say(Content("\n").join(lines))
+
+    def _keys(self, found: list[Finding]) -> Content:
+        enter = "`enter` look at it · " * any(finding.place is not None for finding in found)
+        knobs = "`k` knobs · " * (self._session.place == "live")
+        return keyed(f"{enter}{knobs}`esc` close")
+
+    def _list(self, found: list[Finding]) -> None:
+        if found == self._found:
+            return
+        self._found, options = found, self.query_one(OptionList)
+        at = options.highlighted or 0
+        options.set_options(Option(_problem(finding)) for finding in found)
+        options.display = bool(found)
+        if found:
+            options.highlighted = min(at, len(found) - 1)
+            options.focus()
+
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        """Close, and go to the token that shows the problem."""
+        place = self._found[event.option_index].place
+        if place is None:
+            return
+        self.dismiss()
+        shown = self._session.shown
+        if shown is None or shown.number != place.update:
+            self.post_message(UpdatePicked(place.update))
+        self.post_message(Perform("focus", {"completion": place.answer, "token": place.token}))
+
+    def action_knobs(self) -> None:
+        """Open the settings, at the one that the chosen finding names first."""
+        at = self.query_one(OptionList).highlighted
+        settings = self._found[at].settings if self._found and at is not None else ()
+        self.dismiss()
+        self.post_message(Perform("knobs", settings[0] if settings else None))
+
+
+def _waiting(session: Session) -> str:
+    left = 0 if session.shown is None else session.digesting.left(session.shown.number)
+    if not left:
+        return NO_UPDATE if session.place == "end" else "No data yet: press `u` for the first update."
+    return f"Reading the run: {left} {'update is' if left == 1 else 'updates are'} left."
+
+
+def _summary(found: list[Finding], reward: str) -> Content:
+    style = "bold $warning" if found else "bold"
+    return Content.assemble((heading(found), style), f" {reward}".rstrip(), "\n")
+
+
+def _problem(finding: Finding) -> Content:
+    """A finding in full."""
+    lines = [Content.assemble(("▲ ", "$warning"), (visible(finding.title), "bold"))]
+    lines += [Content.assemble((f"{label}: ", "$text-muted"), text) for label, text in parts(finding)]
+    return Content("\n").join([*lines, Content("")])
+
+
+def _line(title: str, numbers: str) -> Content:
+    """A check that found nothing wrong."""
+    mark, style = ("✓ ", "$success") if numbers else ("– ", "$text-muted")
+    return Content.assemble((mark, style), title, (f"  {numbers or 'not enough data'}", "$text-muted"))

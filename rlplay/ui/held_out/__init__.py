@@ -1,0 +1,1 @@
+"""The held-out prompts: what became of them over the evaluations, and their answers."""

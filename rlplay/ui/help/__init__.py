@@ -1,0 +1,1 @@
+"""Help about a panel."""

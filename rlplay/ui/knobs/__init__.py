@@ -1,0 +1,1 @@
+"""The settings: list, changes before they are applied, preview, and share codes."""

@@ -1,0 +1,1 @@
+"""The dialogue that asks which of two answers is better."""

@@ -1,0 +1,92 @@
+"""The screen as a scenario's script sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from rlplay.link.messages import AnyCommand
+from rlplay.scenario.claim import Expect, MetricValue
+from rlplay.scenario.expect import Outcome, check
+from rlplay.ui.main.playground import Playground
+
+
+class ScriptView:
+    """What a lesson sees of the screen: the session and the narrator."""
+
+    def __init__(self, playground: Playground) -> None:
+        self._playground = playground
+        self.waits = False  # whether the lesson waits until a dialogue is closed
+        self._back = asyncio.Event()
+        self._metrics: dict[str, str] = {}  # of the claims checked so far, by their texts
+
+    async def send(self, command: AnyCommand) -> None:
+        """Pass a command to the engine."""
+        await self._playground.send(command)
+
+    def look(self, verb: str, argument: Any) -> None:
+        """Carry out a verb of the screen."""
+        self._playground.app.call_later(self._playground.perform, verb, argument)
+
+    def say(self, text: str, outcomes: Sequence[Outcome], hint: str) -> None:
+        """Show a scenario's text with the curves that it speaks of, and return to the live update."""
+        self._playground.session.back_to_live()
+        spoken = (self._metrics.get(words) for words in (text, *(outcome.text for outcome in outcomes)))
+        self._playground.exhibit([metric for metric in spoken if metric is not None])
+        self._playground.panels.narrator.say(text, outcomes, hint)
+
+    def ask(self, question: str, choices: Sequence[str], wanted: str) -> None:
+        """Ask a question about the live update, for a "prediction" or an "answer"; see `Lesson.answered`."""
+        self._playground.session.back_to_live()
+        self._playground.panels.narrator.ask(question, choices, wanted)
+
+    def under_way(self, update: int, target: int) -> None:
+        """Show the progress of the engine towards the update at which the script continues."""
+        self._playground.panels.narrator.under_way(update, target)
+
+    def check(self, expect: Expect) -> Outcome:
+        """Check a claim against the records so far."""
+        if isinstance(expect.quantity, MetricValue):
+            self._metrics[expect.text] = expect.quantity.metric.removeprefix("eval_")
+        return check(expect, self._playground.session.run.history, self._playground.session.run.ended)
+
+    def shows(self, verb: str, argument: Any) -> bool:
+        """Whether the screen is as the verb with this argument leaves it, as far as that can be seen.
+
+        A dialogue has been shown once it is closed again: what it is opened for happens in it.
+        """
+        if not self._undisturbed:
+            return False
+        if verb == "probe" and isinstance(argument, dict) and "force" in argument:
+            return self._playground.session.probing.texts[argument.get("token", 0) :][:1] == [argument["force"]]
+        return verb != "lens" or argument is None or self._playground.lens.name == argument
+
+    @property
+    def _undisturbed(self) -> bool:
+        return self._playground.at_home
+
+    def back(self) -> None:
+        """The last dialogue was closed."""
+        self._back.set()
+
+    async def viewed(self, seconds: float | None) -> None:
+        """Wait until the user has closed the dialogue that `look` opened; close it after `seconds`."""
+        self.waits = True
+        try:
+            opened = asyncio.Event()
+            self._playground.app.call_later(opened.set)  # after what `look` has asked for
+            await opened.wait()
+            async with asyncio.timeout(seconds):
+                while not self._undisturbed:
+                    self._back.clear()
+                    await self._back.wait()
+        except TimeoutError:
+            for screen in reversed(self._playground.app.screen_stack[1:]):
+                screen.dismiss(None)
+        finally:
+            self.waits = False
+
+    def over(self) -> None:
+        """The script has released the screen."""
+        self._playground.panels.narrator.release()

@@ -1,0 +1,1 @@
+"""The messages of the engine, and the question before a run ends."""

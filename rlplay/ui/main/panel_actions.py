@@ -1,0 +1,78 @@
+"""What the verbs about the panels do: show one, put the cursor in it, copy or save it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlplay.trace.text import visible
+from rlplay.ui.curves.first_views import NAMED
+from rlplay.ui.main.playground import Action, Playground
+from rlplay.ui.parts.panel import Panel
+from rlplay.verbs import VERBS
+
+PREVIEW = 60
+"""Characters of the copied text that the notification shows."""
+
+
+async def _focus(play: Playground, argument: Any) -> None:
+    play.panels.tokens.focus()
+    if isinstance(argument, dict):
+        play.point(int(argument.get("completion", 0)), int(argument.get("token", 0)))
+
+
+async def _panel(play: Playground, argument: Any) -> None:
+    panels = play.panels
+    if argument is None:
+        panels.turn()
+    else:
+        panels.focus(argument)
+
+
+async def _curve(play: Playground, argument: Any) -> None:
+    play.panels.show_curves()
+    if argument is None:
+        play.panels.curves.seen[0].focus()
+    else:
+        play.panels.curves.put_up(play.session.run.history.named(str(argument)))
+
+
+def _named_view(name: str) -> Action:
+    async def action(play: Playground, _argument: Any) -> None:
+        play.panels.show_curves()
+        play.panels.curves.put_up(name)
+
+    return action
+
+
+async def _copy(play: Playground, _argument: Any) -> None:
+    focused = play.app.focused
+    what, text = (focused.clipping() if isinstance(focused, Panel) else None) or play.panels.tokens.clipping()
+    if not text:
+        play.app.notify("Nothing to copy here yet.")
+        return
+    play.app.copy_to_clipboard(text)
+    line = visible(text)
+    play.app.notify(f"Copied {what}: “{line[:PREVIEW]}{'…' * (len(line) > PREVIEW)}”", markup=False)
+
+
+async def _shot(play: Playground, _argument: Any) -> None:
+    from rlplay.ui.screenshot.cells import capture
+    from rlplay.ui.screenshot.save import keep
+
+    try:
+        files, missing = keep(capture(play.app), play.session.source.path)
+    except OSError as error:
+        play.app.notify(f"Cannot save the view: {error}", severity="error", markup=False)
+        return
+    kinds = ", ".join(path.suffix[1:] for path in files)
+    play.app.notify(f"Saved as {kinds}: {files[0].with_suffix('')}{'. ' * bool(missing)}{missing}", markup=False)
+
+
+ACTIONS: dict[str, Action] = {
+    "focus": _focus,
+    "panel": _panel,
+    "curve": _curve,
+    **{name: _named_view(name) for name in NAMED if name in VERBS},
+    "copy": _copy,
+    "shot": _shot,
+}

@@ -1,0 +1,1 @@
+"""Before and after: one run at two of its updates."""

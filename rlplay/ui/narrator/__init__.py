@@ -1,0 +1,1 @@
+"""The text strip at the bottom, and its caption in dialogues."""

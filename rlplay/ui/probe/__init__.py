@@ -1,0 +1,1 @@
+"""The probe: questions about any beginning of an answer."""

@@ -1,0 +1,1 @@
+"""The pull map and the importance ratios: what clipping lets through."""

@@ -1,0 +1,153 @@
+"""The pull map: a dot per token, its importance ratio across and its advantage up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from textual.content import Content, Span
+
+from rlplay.trace.numbers import number, percent
+from rlplay.trace.pulls import Box, Pulls, pulls
+from rlplay.trace.records import Array
+from rlplay.ui.formula.formula_lines import bounds, has_band
+from rlplay.ui.plot.drawn_curves import RULE
+from rlplay.ui.plot.picture import AXIS, CURSOR, Picture, Size, painted
+from rlplay.ui.plot.views import LIGHT, NOT_COMPUTED, VALUE, OfUpdate, Source
+from rlplay.ui.pull.pull_plane import Corner, Plane, plane, regions
+
+UP, DOWN, SILENT = "$scale-up", "$scale-down", "$warning"
+_INKS = RULE, SILENT, UP, DOWN, AXIS
+NO_STEP = "A dot for each token will be drawn here. Press `u` for the first update."
+_BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
+"""The dots of a braille cell, by row and column."""
+
+
+_AT_ONCE = 1 << 15
+"""Tokens whose dots are computed together: their numbers then stay in the processor's cache."""
+
+
+@dataclass(frozen=True)
+class PullMap(OfUpdate):
+    """A view of one update, not of the run, so it has no cursor."""
+
+    title = "Pull map"
+
+    def state(self, source: Source) -> object:
+        """The last optimizer step, whether the update has ended, and the settings that bound its ratios."""
+        live = source.live
+        which = None if live is None else (live.number, len(live.steps), live.finished is None)
+        return which, source.box, source.settings.clip_range, source.settings.surrogate
+
+    def data(self, source: Source) -> object:
+        """What is drawn: ratio, advantage and clipping of every token, equal for equal maps; None before a step."""
+        found = pulls(source.live)
+        if found is None:
+            return None
+        return found.step, *(part.tobytes() for part in (found.ratio, found.advantage, found.silent))
+
+    def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
+        """The dots; blue ones have A > 0, orange ones A < 0, and clipped ones stand out."""
+        found = pulls(source.live)
+        if found is None or not len(found.ratio):
+            over = source.live is not None and source.live.finished is not None
+            none = LIGHT if source.light else NOT_COMPUTED
+            return none if over else source.coming(NO_STEP)
+        return _plot(found, _fences(source), size, source.box)
+
+    def boxed(self, source: Source, size: Size, one: Corner, other: Corner) -> str:
+        """What to find for the tokens between two cells of the map; empty if it shows none."""
+        found = pulls(source.live)
+        return "" if found is None or not len(found.ratio) else plane(found, size).box(one, other).words
+
+    def next_region(self, source: Source) -> str:
+        """What to find for the region of the plane that follows the chosen box; empty past the last one."""
+        found = pulls(source.live)
+        known = [] if found is None else [box.words for box in regions(found, _fences(source))]
+        here = None if source.box is None else source.box.words
+        at = known.index(here) + 1 if here in known else 0
+        return known[at] if 0 <= at < len(known) else ""
+
+    def titles(
+        self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
+        """Above, what the ratio is; below, how many tokens are silent, or went the way of their advantage."""
+        found = pulls(source.live)
+        if found is None:
+            return Content(self.title), Content("")
+        signs = Content.assemble(("A > 0", UP), " ", ("A < 0", DOWN))
+        chosen = Content("")
+        if source.box is not None:
+            inside = int(source.box.holds(found).sum())
+            chosen = Content.assemble(
+                "box ", (f"{inside:,} of {len(found.ratio):,}", VALUE), source.worded(" tokens · ")
+            )
+        if found.step is None:
+            along = percent(found.along) if found.along is not None else "–"
+            below = Content.assemble(chosen, "moved with A ", (along, VALUE), " · ", signs)
+            return Content(f"{self.title} · after the update"), below
+        silent = percent(found.silent_share)
+        above = Content.assemble(
+            f"{self.title}, step {found.step}/{found.steps} · ", ("silent ", SILENT), (silent, VALUE)
+        )
+        return above, Content.assemble(chosen, signs)
+
+
+def _fences(source: Source) -> tuple[float, ...]:
+    """The ratios from which on tokens are clipped; none if the surrogate does not clip."""
+    return bounds(source.settings) if has_band(source.settings) else ()
+
+
+def _plot(found: Pulls, fences: tuple[float, ...], size: Size, box: Box | None) -> Picture:
+    on = plane(found, size)
+    labels, frame = on.scale.labels(on.height, log=False), on.frame
+    inside = [bound for bound in (fences[0], 1.0, fences[1]) if frame.first < bound < frame.last] if fences else [1.0]
+    notes = [(frame.column(bound) - len(number(bound)) // 2, number(bound), AXIS) for bound in inside]
+    ends = "≤" * bool((found.ratio < frame.first).any()), "≥" * bool((found.ratio > frame.last).any())
+    axis = frame.axis(ends[0] + number(frame.first), ends[1] + number(frame.last), notes)
+    cells, inks = _cells(found, on, fences)
+    content = painted([f"{label:>{frame.left - 1}} " for label in labels], cells, inks, _INKS, axis)
+    return Picture(content if box is None else lit(content, frame.width, *on.covered(box)), frame)
+
+
+def lit(content: Content, width: int, columns: range, lines: range) -> Content:
+    """A picture's text with the cells of these columns and lines highlighted."""
+    if not columns:
+        return content
+    starts = (line * (width + 1) for line in lines)
+    return content.add_spans([Span(start + columns.start, start + columns.stop, CURSOR) for start in starts])
+
+
+def _cells(found: Pulls, on: Plane, fences: tuple[float, ...]) -> tuple[Array, Array]:
+    """The characters of the cells, and the index of each one's colour in `_INKS`.
+
+    Dots have the colour that most of them have, silent ones first; there are rules where no dot is.
+    """
+    frame = on.frame
+    spots, silent = _counted(found, on)
+    dots = np.tensordot(spots.any(axis=-1), _BITS, axes=((1, 3), (0, 1)))
+    down, _, up = np.moveaxis(spots.sum(axis=(1, 3)), -1, 0)
+    zero = round((1 - float(on.scale.unit(np.array(0.0), log=False))) * (on.height - 1))
+    ruled = {frame.column(bound) - frame.left for bound in (*fences, 1.0) if frame.first < bound < frame.last}
+    characters = np.where(dots > 0, (0x2800 + dots).astype("<u4").view("<U1"), " ")
+    bare = dots == 0
+    characters[zero][bare[zero]] = "┈"
+    for at in ruled:
+        characters[bare[:, at], at] = "┊"
+    return characters, np.select([bare, silent > 0, up > down, down > 0], [0, 1, 2, 3], 4)
+
+
+def _counted(found: Pulls, on: Plane) -> tuple[Array, Array]:
+    """How many tokens are at each dot, by the sign of A, int [rows, 4, columns, 2, 3]; the silent ones of each cell."""
+    shape = on.height, 4, on.width, 2, 3
+    spots, silent = (np.zeros(math.prod(size), dtype=np.int64) for size in (shape, (on.height, on.width)))
+    for begin in range(0, len(found.ratio), _AT_ONCE):
+        some = slice(begin, begin + _AT_ONCE)
+        advantage, clipped = found.advantage[some], found.silent[some]
+        x, y = on.dots(found.ratio[some], advantage)
+        places = (y * 2 * on.width + x) * 3 + np.sign(advantage).astype(np.int64) + 1
+        spots += np.bincount(places, minlength=len(spots))
+        if clipped.any():
+            silent += np.bincount(y[clipped] // 4 * on.width + x[clipped] // 2, minlength=len(silent))
+    return spots.reshape(shape), silent.reshape(on.height, on.width)

@@ -1,0 +1,97 @@
+"""The importance ratios of the last optimizer step as a histogram, with the clip bounds and the clipped tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+from textual.content import Content
+
+from rlplay.trace.numbers import percent
+from rlplay.trace.pulls import pulls
+from rlplay.trace.records import Array, Sampled, Stepped, spans
+from rlplay.ui.formula.formula_lines import bounds, has_band
+from rlplay.ui.plot.histogram import HistogramStyle, histogram
+from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.views import FIRST, NOT_RECORDED, OfUpdate, Source, View
+from rlplay.ui.pull.pull_map import PullMap
+
+ONE_STEP_HERE = "One optimizer step per batch, so every ratio is 1 and nothing is clipped."
+ONE_STEP = f"{ONE_STEP_HERE} Raise Iterations (`k`) to see it move."
+NO_STEP = "How far a step moves each token's probability will be drawn here. Press `s` for the first step."
+ONE_STEP_UNNAMED = "One optimizer step per batch, so every ratio is 1."
+ONE_STEP_THEN = "This update took one optimizer step, so every ratio was 1 and nothing was clipped."
+
+
+class Ratios(OfUpdate):
+    """A view of one optimizer step, not of the run, so it has no cursor.
+
+    Where an update takes one step every ratio in it is 1, and the pull map shows the ratios after the update instead.
+    """
+
+    title = "Ratio · clip"
+    metrics = ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside", "ratio_max")
+
+    def state(self, source: Source) -> object:
+        """The optimizer step, whether the update has ended, and the settings that bound its ratios."""
+        step = _last(source)
+        which = None if step is None else (step.update, step.step)
+        return which, source.settings.steps, _past(source), PullMap().state(source)
+
+    def draw(self, source: Source, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
+        """Bars over a range fixed by the settings, to make updates comparable; clipped tokens in front."""
+        step = _last(source)
+        if step is None and source.foreign and source.history.updates:
+            return NOT_RECORDED
+        planned = source.settings.steps if source.settings.axes_known else 0
+        if (planned if step is None else step.epochs * step.minibatches) == 1:
+            map_of_update = PullMap().draw(source, size, log)
+            if isinstance(map_of_update, Picture):
+                return map_of_update
+            if not source.settings.axes_known:
+                return ONE_STEP_UNNAMED
+            return ONE_STEP_THEN if _past(source) else ONE_STEP if source.steered else ONE_STEP_HERE
+        if step is None or source.live is None or source.live.sampled is None:
+            return source.coming(NO_STEP)
+        kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
+        ratio, states = step.importance_ratio[kept], step.clip_state
+        clipped = np.zeros(len(ratio), dtype=bool) if states is None else states[kept] != 0
+        band = bounds(source.settings)
+        # A band without width would also leave the axis without width.
+        limits = max(0.0, min(1 - 2.5 * (1 - band[0]), 0.9)), max(1 + 2.5 * (band[1] - 1), 1.1)
+        fences = band if has_band(source.settings) else ()
+        return histogram(ratio, ratio[clipped], fences, size, HistogramStyle(limits, FIRST, "$warning", not log))
+
+    def titles(
+        self, source: Source, _cursor: int | None, log: bool, _smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
+        """Above, the clipped share; below, its two halves and the share outside the band on either side."""
+        step = _last(source)
+        if step is not None and step.epochs * step.minibatches == 1 and pulls(source.live) is not None:
+            return PullMap().titles(source, None, log)
+        if step is None or step.epochs * step.minibatches == 1:
+            return Content(self.title), Content("")
+        whole, high, low = (percent(step.metrics.get(name)) for name in self.metrics[:3])
+        count = step.epochs * step.minibatches
+        outside = f" · outside {percent(step.metrics[self.metrics[3]])}" if self.metrics[3] in step.metrics else ""
+        head = Content.assemble(f"Ratio, step {step.step + 1}/{count} · clipped ", (whole, "bold $foreground"))
+        halves = f"↑{high} ↓{low}".replace(" %", "")
+        return head, Content(f"{halves}{outside}{'' if log else ' · log n'}")
+
+
+def shows_map(view: View, source: Source) -> bool:
+    """Whether a view shows the pull map: that one itself, or the ratios of an update with one step."""
+    step = _last(source)
+    one_step = isinstance(view, Ratios) and step is not None and step.epochs * step.minibatches == 1
+    return (one_step or isinstance(view, PullMap)) and pulls(source.live) is not None
+
+
+def _last(source: Source) -> Stepped | None:
+    return source.live.steps[-1] if source.live is not None and source.live.steps else None
+
+
+def _past(source: Source) -> bool:
+    """Whether the run has continued since: advice about this update would be too late."""
+    return source.live is not None and source.live.number < max(source.history.updates, default=0)
+
+
+def _sampled(batch: Sampled, step: Stepped) -> Array:
+    return np.asarray(batch.mask[spans(batch.offsets, step.rows)] == 1)

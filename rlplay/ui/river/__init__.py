@@ -1,0 +1,1 @@
+"""The belief river: the next-token distribution at the cursor over all updates."""

@@ -1,1 +1,0 @@
-"""What opens over the main screen: settings, help and the log."""

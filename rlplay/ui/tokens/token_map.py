@@ -1,0 +1,400 @@
+"""The token map: every completion as text, every token tinted by one statistic."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import ClassVar
+
+import numpy as np
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+
+from rlplay.trace.answers import repeated
+from rlplay.trace.lenses import Lens
+from rlplay.trace.records import Array, Sampled
+from rlplay.trace.text import visible_lines
+from rlplay.trace.update import Update
+from rlplay.ui.format.legend import legend
+from rlplay.ui.format.number_cells import short
+from rlplay.ui.format.shortcuts import Shortcut
+from rlplay.ui.format.shown_text import literal, quoted, within
+from rlplay.ui.format.step_word import worded
+from rlplay.ui.format.wrap import Cell
+from rlplay.ui.parts.line_panel import CORNERS, Lines
+from rlplay.ui.parts.panel_messages import CursorMoved, Perform, Reflowed
+from rlplay.ui.theme.inks import beyond, levels
+from rlplay.ui.tokens.empty_map import VACANT
+from rlplay.ui.tokens.facts import facts_of
+from rlplay.ui.tokens.finder import Finder
+from rlplay.ui.tokens.largest import describe_largest
+from rlplay.ui.tokens.map_title import title
+from rlplay.ui.tokens.strongest import strongest
+from rlplay.ui.tokens.token_layout import FLIPPED, GUTTER, MORE, Folds, Layout, Row
+
+
+class Tokens(Lines):
+    """All completions of one update. The cursor is a token; arrows and the mouse move it."""
+
+    BEFORE, EMPTY = " ", VACANT["live"]
+    TITLE_VERB = "colours"
+    HELP = """\
+# Tokens
+
+Every answer of the update, below its dim prompt. The colour of a token shows one statistic, named in the title. The
+scale below never changes, so shades are comparable between updates; ≤ or ≥ at an end means that some values lie
+beyond it and share its shade. `c` goes to the next statistic; `C`, or a click on the title or the scale, lists them
+all with what each means. The bars after the scale count the tokens of each shade, the lowest first; a bar's height is
+its share of the highest one, and any token at all makes at least ▁. At first, and after the last one, the panel
+chooses the statistic that fits the phase (auto). `x` goes to the token with the largest value; if several tokens have
+it, `x` again goes to the next.
+
+**Without colour:** on a two-sided scale, tokens on the upper side are underlined; with `NO_COLOR` and with 16 colours,
+tokens on the lower side are struck through. `m` shows every number. With `NO_COLOR`, matches of `/` are reversed.
+
+▲ and ▼ are clipped tokens: in that optimizer step the surrogate's gradient is exactly zero. Only a KL term or an
+entropy bonus in the loss still acts on them directly; other tokens act on them through the shared weights.
+
+`×8` begins a line for 8 answers with the same text, reward and clipping; its colours are those of the first. A mark
+after an answer says that one above it has the same text. Each long answer takes one line, which shows the part around
+the cursor; ` …` says that there is more. `enter` unfolds the answer. In a conversation, each turn says who wrote it.
+
+Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
+"""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "along(-1)", "token left", show=False),
+        Binding("right", "along(1)", "token right", show=False),
+        Binding("up", "across(-1)", "line up", show=False),
+        Binding("down", "across(1)", "line down", show=False),
+        Binding("home", "ends(0)", "first token", show=False),
+        Binding("end", "ends(-1)", "last token", show=False),
+        Binding("pageup", "leaf(-1)", "page up", show=False),
+        Binding("pagedown", "leaf(1)", "page down", show=False),
+        Binding("enter", "unfold", "unfold the answer, or fold it", show=False),
+    ]
+    SHORTCUTS = (Shortcut(("left", "right", "up", "down"), "token", False), Shortcut(("enter",), "unfold", False))
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._sampled: Sampled | None = None  # as of `show`: the update may have changed before drawing
+        self._order: list[int] = []
+        self._lens: Lens | None = None
+        self._values: Array | None = None
+        self._clips: Array | None = None
+        self._means: Array | None = None
+        self._repeated: dict[int, int] = {}
+        self._found: Array | None = None
+        self._folds = Folds()
+        self._signs = False
+        self._steps = 0
+        self.step_word = "token"  # what the policy samples
+        self._previews = False
+        self._layout = Layout()
+        self.cursor = (0, 0)
+
+    def show(
+        self, update: Update | None, order: list[int], lens: Lens, automatic: bool, signs: bool,
+        flipped: Array | None = None, version: str = "", finder: Finder | None = None,
+        unfolded: Collection[int] = (), copies: Mapping[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Show `update`, completions in this `order`, tinted by `lens`; with `signs` every blank and number.
+
+        `automatic` says that the user did not choose the lens. In a preview, `flipped` (bool [T]) marks the tokens
+        whose gradient would change sign, and `version` names the version shown. The matches of `finder` are
+        highlighted and counted in the border. Long answers are folded, except the `unfolded` ones; `copies` says how
+        many equal answers a line stands for.
+        """
+        sampled = None if update is None else update.sampled
+        steps, copies = 0 if update is None else len(update.steps), dict(copies or {})
+        unchanged = sampled is self._sampled and (order, signs, steps) == (self._order, self._signs, self._steps)
+        unchanged = unchanged and (set(unfolded), copies) == (self._folds.unfolded, self._folds.copies)
+        unchanged = unchanged and flipped is None and not self._previews
+        self._order, self._lens, self._signs, self._steps = order, lens, signs, steps
+        self._previews = flipped is not None
+        self._found = None if finder is None or finder.found is None else finder.found.tokens
+        self._folds = Folds(copies, set(unfolded), self._seen)
+        self._sampled = sampled
+        self._values = self._means = None
+        self._repeated = {} if update is None else repeated(update, order)
+        alike, past, counts = False, (False, False), list[int]()
+        if update is not None and sampled is not None:
+            facts = facts_of(update)
+            self._values, self._means = facts.lens(lens.name), facts.means
+            if self._values is not None:
+                ends = np.array(facts.spread(lens.name))
+                alike, past = not levels(lens, ends).any(), beyond(lens, ends)
+                counts = facts.shades(lens).tolist()
+            if not unchanged:
+                clips = facts.lens("clip_state")
+                self._clips = None if clips is None else np.nan_to_num(clips).astype(np.int8)
+                if self._clips is not None and flipped is not None:
+                    self._clips = np.where(flipped, FLIPPED, self._clips)
+            completion, token = self.cursor
+            known = completion < len(sampled.group)
+            self.cursor = (completion, min(token, max(self._length(completion) - 1, 0))) if known else (0, 0)
+        if unchanged:
+            self._layout.turn_all()  # something else may have been found
+            self.rebuild()
+        else:
+            self._lay_out()
+        found = "" if finder is None or finder.query is None else f" · {finder.summary}"
+        named = title(lens, automatic, update, self.title_room - cell_len(found), alike, self.step_word)
+        head = worded("Tokens", self.step_word)
+        named = Content.assemble(head, (found, "$accent"), named[len(head) :])
+        if version:
+            name = worded(within(lens.title), self.step_word)
+            named = Content.assemble(head, (f" · {version}", "$warning"), (f" · {name}", "$text-muted"))
+        room, reached = self.outer_size.width - CORNERS, "sample" if update is None else update.phase
+        waiting = self._sampled is None  # for the first answers: nothing is missing yet
+        known = self._values is not None
+        scale = Content() if waiting else legend(lens, self.palette, known, room, automatic, past, reached, counts)
+        self.caption(named, scale)
+
+    def point(self, completion: int, token: int) -> None:
+        """Put the cursor on a token and scroll to it."""
+        if self.cursor == (completion, token) or self._sampled is None or completion >= len(self._sampled.group):
+            return
+        token = max(min(token, self._length(completion) - 1), 0)
+        before, self.cursor = self.cursor, (completion, token)
+        self.redraw(*self._layout.turn(before[0]), *self._layout.turn(completion))
+        self.reveal_cursor()
+
+    def reveal_cursor(self) -> None:
+        """Scroll to the token under the cursor."""
+        row, _ = self._layout.place(*self.cursor)
+        self.reveal(self._layout.heading(row), row + int(self._signs))
+
+    def _seen(self, completion: int) -> int:
+        """The token that a folded answer shows: under the cursor, found, the newest while it grows, or the first."""
+        assert self._sampled is not None
+        if not self._sampled.done:
+            return self._length(completion) - 1
+        if completion == self.cursor[0] and self.cursor[1]:
+            return self.cursor[1]
+        if self._found is None:
+            return 0
+        start, end = self._sampled.offsets[completion : completion + 2]
+        return int(self._found[start:end].argmax())
+
+    def largest(self) -> tuple[Array, float]:
+        """All places (completion, token) with the lens's strongest value, int64 [P, 2]; and the value."""
+        if self._sampled is None or self._values is None or self._lens is None:
+            return np.zeros((0, 2), dtype=np.int64), np.nan
+        return strongest(self._sampled, self._values, self._lens, self._order, self._found)
+
+    def next_largest(self) -> tuple[tuple[int, int] | None, str]:
+        """The place that `x` goes to, or None, and a description of it.
+
+        If several places share the largest value, it is the next one after the cursor.
+        """
+        places, best = self.largest()
+        sampled, lens = self._sampled, self._lens
+        if not len(places) or sampled is None or lens is None:
+            return None, ""
+        if lens.name == "clip_state" and not best:
+            return None, worded("No token is clipped.", self.step_word)
+        here = np.flatnonzero((places == self.cursor).all(axis=1))
+        at = (int(here[0]) + 1) % len(places) if len(here) else 0
+        completion, token = places[at].tolist()
+        start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
+        text = sampled.pieces.get(int(sampled.token_ids[start + token]), sampled.texts[start + token])
+        counts = [self._folds.copies.get(each, 1) for each in self._order]
+        answer = f"answer {sum(counts[: self._order.index(completion)]) + 1} of {sum(counts)}"
+        own = int(sampled.mask[start:end].sum())
+        which = literal(quoted(text)), answer, own
+        return (completion, token), describe_largest(lens, best, places, at, which, self.step_word)
+
+    @property
+    def tip(self) -> str:
+        """What the colour means."""
+        name, reading = ("", "") if self._lens is None else (self._lens.title, self._lens.reading)
+        return name and worded(f"{name}: {reading} Click to choose another colour.", self.step_word)
+
+    def clipping(self) -> tuple[str, str]:
+        """The text to copy: the token under the cursor."""
+        sampled = self._sampled
+        if sampled is None or not self._length(self.cursor[0]):
+            return "", ""
+        token = int(sampled.offsets[self.cursor[0]]) + self.cursor[1]
+        return worded("the token", self.step_word), visible_lines(
+            sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token])
+        )
+
+    # Layout
+
+    def on_resize(self) -> None:
+        """Wrap the lines to the new width; the cursor stays visible."""
+        self._lay_out()
+        self.reveal_cursor()
+        self.post_message(Reflowed())
+
+    @property
+    def title_room(self) -> int:
+        """Cells for the words in the upper border."""
+        return self.outer_size.width - CORNERS
+
+    @property
+    def rows(self) -> list[Row]:
+        """The lines of the layout."""
+        return self._layout.rows
+
+    def count(self) -> int:
+        """The number of lines of all prompts and completions."""
+        return len(self._layout.rows)
+
+    def _length(self, completion: int) -> int:
+        assert self._sampled is not None
+        offsets = self._sampled.offsets
+        return int(offsets[completion + 1] - offsets[completion])
+
+    def _lay_out(self) -> None:
+        if self._sampled is None:
+            self._layout.clear()
+        else:
+            width = self.scrollable_content_region.width
+            self._layout.arrange(self._sampled, self._clips, self._order, width, self._signs, self._folds)
+        self.rebuild()
+
+    # Drawing
+
+    def line(self, row: int) -> Iterable[Segment]:
+        """One line of the map."""
+        shown = self._layout.rows[row]
+        if shown.completion < 0:
+            yield Segment("".join(cell.text for cell in shown.cells), self.palette.muted)
+            return
+        here = self.cursor[0] == shown.completion
+        yield Segment(
+            "▸" if here and self._layout.begins(row) else "▎",
+            self.palette.key if here else self._edge(shown.completion),
+        )
+        begins = not shown.cells or shown.cells[0].token == 0
+        yield Segment(" " if begins or not shown.folded or shown.values else MORE.strip(), self.palette.muted)
+        assert self._sampled is not None
+        start = int(self._sampled.offsets[shown.completion])
+        shades, heads = self._levels(start, shown.cells), self._layout.heads(shown.completion)
+        for cell, level in zip(shown.cells, shades, strict=True):
+            if shown.values:
+                yield self._number(start + cell.token, cell, level)
+            else:
+                head = heads.get(cell.token, "")
+                if head and cell.text.startswith(head):
+                    copies = self._folds.head(shown.completion) if not cell.token else ""
+                    yield Segment(copies, self.palette.accent)
+                    yield Segment(head.removeprefix(copies), self.palette.muted)
+                text = cell.text.removeprefix(head)
+                yield from self._token(start + cell.token, text, here and self.cursor[1] == cell.token, level)
+        if not shown.cells and not shown.values:
+            yield Segment("…", self.palette.faint)
+        if shown.folded and not shown.values and shown.cells[-1].token < self._length(shown.completion) - 1:
+            yield Segment(MORE, self.palette.muted)
+        if shown.completion in self._repeated and self._layout.ends(row):
+            words = f"  same text as answer {self._repeated[shown.completion]}"
+            used = GUTTER + sum(cell.width for cell in shown.cells)
+            if used + len(words) <= self.scrollable_content_region.width:
+                yield Segment(words, self.palette.muted)
+
+    def _levels(self, start: int, cells: list[Cell]) -> list[int]:
+        """The levels of the tokens of a line, whose answer begins at `start`."""
+        if self._values is None or self._lens is None or not cells:
+            return [0] * len(cells)
+        first = cells[0].token
+        found = levels(self._lens, self._values[start + first : start + cells[-1].token + 1]).tolist()
+        return [found[cell.token - first] for cell in cells]
+
+    def _edge(self, completion: int) -> Style:
+        if self._means is None:
+            return self.palette.faint
+        mean = self._means[completion]
+        if not np.isfinite(mean) or abs(mean) < 1e-3:
+            return self.palette.faint
+        return self.palette.up_text if mean > 0 else self.palette.down_text
+
+    def _style(self, token: int, level: int) -> Style:
+        assert self._sampled is not None
+        if not self._sampled.mask[token] or (self._found is not None and not self._found[token]):
+            return self.palette.muted
+        style = self.palette.text
+        if self._values is not None and self._lens is not None:
+            style = self.palette.shade(level, self._lens.two_sided) or style
+        return style if self._found is None else style + self.palette.found
+
+    def _token(self, token: int, text: str, here: bool, level: int) -> Iterable[Segment]:
+        style = self._style(token, level)
+        if here:
+            yield Segment(text, self.palette.cursor)
+            return
+        drawn = text.lstrip(" ") if style.underline or style.strike else text
+        if len(drawn) < len(text) and drawn:
+            # Underlined or struck-through blanks would join words into one long line.
+            yield Segment(" " * (len(text) - len(drawn)), style.background_style)
+        yield Segment(drawn or text, style)
+
+    def _number(self, token: int, cell: Cell, level: int) -> Segment:
+        if self._values is None or self._lens is None:
+            return Segment(" " * cell.width)
+        text = short(float(self._values[token]), self._lens.two_sided and self._lens.low < 0)
+        style = self.palette.muted
+        if self._lens.two_sided and level:
+            style = self.palette.up_text if level > 0 else self.palette.down_text
+        return Segment(text.ljust(cell.width)[: cell.width], style)
+
+    # Cursor
+
+    def _move(self, completion: int, token: int) -> None:
+        self.point(completion, token)
+        self.post_message(CursorMoved(*self.cursor))
+
+    def action_along(self, step: int) -> None:
+        """Go to the next token, or past the end to the next completion."""
+        if not self._order:
+            return
+        completion, token = self.cursor
+        if 0 <= token + step < self._length(completion):
+            self._move(completion, token + step)
+            return
+        place = self._order.index(completion) + step
+        if 0 <= place < len(self._order):
+            other = self._order[place]
+            self._move(other, 0 if step > 0 else self._length(other) - 1)
+
+    def action_across(self, step: int) -> None:
+        """Go to the token above or below."""
+        self._jump(step, step)
+
+    def action_ends(self, end: int) -> None:
+        """Go to the first or last token of the completion."""
+        if self._order:
+            self._move(self.cursor[0], 0 if end == 0 else self._length(self.cursor[0]) - 1)
+
+    def action_leaf(self, step: int) -> None:
+        """Go a page up or down."""
+        self._jump(step * max(self.scrollable_content_region.height - 2, 1), -step)
+
+    def _jump(self, rows: int, step: int) -> None:
+        if not self._layout.rows:
+            return
+        row, column = self._layout.place(*self.cursor)
+        target = max(0, min(row + rows, len(self._layout.rows) - 1))
+        found = self._layout.beyond(target, column, step)
+        if found is not None:
+            self._move(*found)
+
+    def action_unfold(self) -> None:
+        """Unfold the answer under the cursor, or fold it again."""
+        self.post_message(Perform("unfold"))
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor on the token under the mouse."""
+        offset = event.get_content_offset(self)
+        if offset is None:
+            return
+        row = offset.y + self.scroll_offset.y
+        found = self._layout.at(row, offset.x)
+        if found is not None:
+            self._move(*found)
+            if self._layout.on_more(row, offset.x):
+                self.post_message(Perform("unfold"))
