@@ -102,11 +102,11 @@ def playground(script: list[dict[str, Any]] | None = None, **started: Any) -> tu
 
 @asynccontextmanager
 async def on_screen(
-    *updates: int, size: tuple[int, int] = (80, 24), **shape: int
+    *updates: int, size: tuple[int, int] = (80, 24), notifications: bool = False, **shape: int
 ) -> AsyncIterator[tuple[RlplayApp, Fed, Pilot[int]]]:
     """The app on a screen, its source and its pilot; these `updates` of this `shape` have happened."""
     app, source = playground()
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=notifications) as pilot:
         for number in updates:
             source.update(number, **shape)
         if updates:
