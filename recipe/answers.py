@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from recipe.conversation import Conversation, draw, exchange
-from rlplay.tasks.questions import wordings
+from rlplay.tasks.open_questions import wordings
 from rlplay.tasks.topics import TOPICS, Topic
 
 SHARES = {"good": 0.40, "flattery": 0.18, "rude": 0.12, "nothing": 0.20, "another topic": 0.10}

@@ -32,7 +32,7 @@ import msgspec
 
 from rlplay.algorithms.settings import decoded
 from rlplay.cli import main as cli
-from rlplay.export.rows import rows
+from rlplay.export.completion_rows import rows
 from rlplay.scenario.loader import ScenarioError, load, source
 from rlplay.scenario.names import bundled
 from rlplay.scenario.script import parse

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rlplay.foreign.copy import Copy
-from rlplay.foreign.source import ForeignRunError
+from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.record.format import Ended, part, read
 from tests.kill_bench import Bench, killed, mock_home, numbers, used, wait_until
 from tests.record import batches

@@ -37,7 +37,7 @@ def screen(words: list[str], environment: dict[str, str]) -> Terminal:
         spares = [_Spare() for _ in range(SPARES)]
 
         async def start(*argv: str, env: dict[str, str], stdin: int, **_: Any) -> _Process:
-            assert argv[-1] == "rlplay.engine.main"
+            assert argv[-1] == "rlplay.engine.engine_process"
             return await spares.pop().begin(env, stdin)
 
         with mock.patch("asyncio.create_subprocess_exec", start):
@@ -110,7 +110,7 @@ def _wait(screen: socket.socket) -> NoReturn:
             os.environ.clear()
             os.environ.update(msgspec.json.decode(said, type=dict[str, str]))
             _open_streams()
-            from rlplay.engine.main import main
+            from rlplay.engine.engine_process import main
 
             status = main()
     finally:

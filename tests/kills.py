@@ -28,7 +28,7 @@ from tests.kill_recorder import recorder
 from tests.kill_warm import engine_of
 from tests.terminal import Terminal, child_of, rlplay, running
 
-ENGINE = "rlplay.engine.main"
+ENGINE = "rlplay.engine.engine_process"
 CTRL_Q = "\x11"
 FORMATS = "jsonl", "npz", "tensorboard", "parquet", "trl", "model"
 

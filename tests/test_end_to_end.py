@@ -40,7 +40,7 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
     terminal.press("z")
     terminal.wait_for(r"update 1 +[·●]")
 
-    engine = child_of(terminal.pid, "rlplay.engine.main")
+    engine = child_of(terminal.pid, "rlplay.engine.engine_process")
     assert engine is not None
     os.kill(engine, signal.SIGKILL)
     terminal.wait_for("resume")
@@ -50,7 +50,7 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
     terminal.press("u")
     terminal.wait_for(r"update 2 +[·●]")
 
-    resumed = child_of(terminal.pid, "rlplay.engine.main")
+    resumed = child_of(terminal.pid, "rlplay.engine.engine_process")
     terminal.press("q")
     terminal.wait_for("Leave[?] The run is on disk: rlplay resume last goes on after update 2")
     terminal.press("q")
@@ -68,7 +68,7 @@ def test_the_engine_ends_with_the_screen(terminal: Terminal) -> None:
     terminal.wait_for("paused", timeout=90)
     terminal.press("space")
     terminal.wait_for(r"update 1 +[·●]")
-    engine = child_of(terminal.pid, "rlplay.engine.main")
+    engine = child_of(terminal.pid, "rlplay.engine.engine_process")
     assert engine is not None
     terminal.kill()
     assert ended(engine, timeout=10)

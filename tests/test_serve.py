@@ -53,7 +53,7 @@ class Served:
 
     async def engine(self) -> int:
         """The engine's process, once it is there."""
-        return await _there(lambda: child_of(self.app(), "rlplay.engine.main"))
+        return await _there(lambda: child_of(self.app(), "rlplay.engine.engine_process"))
 
 
 @pytest.fixture

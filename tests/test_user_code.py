@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rlplay.algorithms.own import allow
+from rlplay.algorithms.own_choices import allow
 from rlplay.algorithms.settings import Settings
 from rlplay.supervisor import GRACE
 from rlplay.tasks.own_rewards import load_environment, load_reward, load_tools

@@ -46,8 +46,8 @@ def test_only_the_screen_loads_textual_and_only_the_engine_torch() -> None:
         "rlplay.trace.records, rlplay.trace.update, rlplay.trace.lenses, rlplay.trace.metrics, rlplay.trace.runfile",
         "rlplay.link.messages",
         "rlplay.scenario.loader, rlplay.scenario.script, rlplay.scenario.expect, rlplay.verbs",
-        "rlplay.tasks, rlplay.tasks.own",
-        "rlplay.engine.headless, rlplay.engine.report",
+        "rlplay.tasks, rlplay.tasks.own_prompts",
+        "rlplay.engine.headless, rlplay.engine.run_report",
     )
     assert not loaded_after(f"import {', '.join(without_either)}") & {*HEAVY, "textual"}
     assert not loaded_after("import rlplay.ui.start") & set(HEAVY)

@@ -6,7 +6,7 @@ from typing import Any
 
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.choice import call_choice
-from rlplay.algorithms.own import is_own
+from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.settings import Settings, row
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from rlplay.algorithms.choice import Choice, argument_names, call_choice
 from rlplay.algorithms.expression_text import equation as equation_of
-from rlplay.algorithms.own import is_own
+from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.pair_equations import pair_equations
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term, name

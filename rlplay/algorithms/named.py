@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from rlplay.algorithms.catalogue import PRESETS, Preset
-from rlplay.algorithms.own import SUFFIXES, absolute_files, functions_in
+from rlplay.algorithms.own_choices import SUFFIXES, absolute_files, functions_in
 from rlplay.algorithms.settings import Settings
 from rlplay.plain_yaml import plain_yaml, read_text
 from rlplay.spelling import did_you_mean, similar

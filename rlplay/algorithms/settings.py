@@ -15,7 +15,7 @@ from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.choice import Choice
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.knobs import KNOBS, OTHER_NAMES
-from rlplay.algorithms.own import OWN, absolute_files, names_file, own_choice
+from rlplay.algorithms.own_choices import OWN, absolute_files, names_file, own_choice
 from rlplay.algorithms.ratios import LEVELS, Level
 from rlplay.algorithms.returns import RETURNS
 from rlplay.algorithms.scales import SCALES

@@ -1,4 +1,4 @@
-"""Helpers for the stream r_t of token rewards: step scores, shaping, length penalty. `engine/credit.py` uses them."""
+"""Helpers for the stream r_t of token rewards: step scores, shaping, length penalty. The credit phase uses them."""
 
 from __future__ import annotations
 

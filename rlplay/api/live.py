@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from rlplay.algorithms.own import functions_in
+from rlplay.algorithms.own_choices import functions_in
 from rlplay.api.recorded import Run as RecordedRun
 from rlplay.engine.driver import Driver
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.job import new_job
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rlplay.export.rows import rows, token_columns
+from rlplay.export.completion_rows import rows, token_columns
 from rlplay.foreign.copy import run_file
-from rlplay.scenario.plugins import join
+from rlplay.scenario.load_plugins import join
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Array
 from rlplay.trace.runfile import RunReader

@@ -57,7 +57,7 @@ def report() -> Iterator[str]:
 
 def _plugins() -> Iterator[str]:
     """What other packages add, tasks included, which load only where they are looked up."""
-    from rlplay.scenario.plugins import join
+    from rlplay.scenario.load_plugins import join
     from rlplay.tasks import load_task
     from rlplay.trace import plugins
 

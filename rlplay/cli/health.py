@@ -21,8 +21,8 @@ def health(recorded: Path, as_json: bool) -> int:
     no problem found, 1 at least one.
     """
     from rlplay.health.examine import passed
-    from rlplay.health.report import heading, plain, written
-    from rlplay.health.run import examine_run, undone
+    from rlplay.health.findings_report import heading, plain, written
+    from rlplay.health.health_of_run import examine_run, undone
 
     run, found = examine_run(recorded)
     if as_json:

@@ -156,7 +156,7 @@ def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
     if kind == "trl":
         if update is not None:
             raise click.UsageError("--update does not work with trl: the script covers the whole run; omit it")
-        from rlplay.export.trl.script import export_trl
+        from rlplay.export.trl.training_script import export_trl
 
         export_trl(recorded, out)
     elif kind == "model":
@@ -213,7 +213,7 @@ def _written_out(name: str) -> Iterator[str]:
     from rlplay.algorithms.apply import resolve
     from rlplay.algorithms.equations import difference, equation, terms
     from rlplay.algorithms.named import preset as named
-    from rlplay.algorithms.own import allow_all
+    from rlplay.algorithms.own_choices import allow_all
     from rlplay.algorithms.trl_verl import trainer, verl
 
     settings, preset = resolve({"algorithm": name}), named(name)

@@ -11,10 +11,11 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from rlplay.cli import foreign, look, new, play
+from rlplay.cli import foreign, look, play
+from rlplay.cli import new_scenario as new
 from rlplay.cli.health import health
+from rlplay.cli.list_settings import settings
 from rlplay.cli.remove import remove
-from rlplay.cli.settings import settings
 from rlplay.cli.trusting import trust
 from rlplay.cli.types import SCENARIO
 from rlplay.printing import visible_output
@@ -82,7 +83,7 @@ def cli() -> None:
     Without arguments the playground opens on the scenario learn-to-think. SCENARIO is the name of a bundled
     scenario ('rlplay list' shows them), a path to a YAML file, or a share code (rlp1-…) from the knobs panel.
     """
-    from rlplay.scenario.plugins import join
+    from rlplay.scenario.load_plugins import join
 
     join()
 

@@ -32,7 +32,7 @@ _COMPARED = 8  # runs at once: as many as the screen has line styles
 
 
 def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
-    from rlplay.scenario.changes import with_changes
+    from rlplay.scenario.command_line import with_changes
     from rlplay.scenario.loader import load
     from rlplay.scenario.names import looks_like_code
     from rlplay.scenario.share import shared_in
@@ -227,7 +227,7 @@ def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -
         from rlplay.engine.driver import Driver
         from rlplay.engine.headless import resume_command
         from rlplay.engine.headless import run as play_headless
-        from rlplay.engine.report import JsonLines, Lines
+        from rlplay.engine.run_report import JsonLines, Lines
         from rlplay.engine.state import Halt
         from rlplay.trusted import is_distrust
         from rlplay.user_code import OwnError

@@ -38,7 +38,7 @@ def ask_trust(code: Sequence[str], trusted: bool, named_by: str = "scenario") ->
 
 def follow_named(changes: Mapping[str, Any]) -> None:
     """Let the files and modules run that the user has named among the options of this command line."""
-    from rlplay.algorithms.own import functions_in
+    from rlplay.algorithms.own_choices import functions_in
     from rlplay.trusted import follow, place
 
     words = [word for name in _NAMING for word in (changes.get(name) or ())]

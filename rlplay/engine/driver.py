@@ -17,11 +17,11 @@ import numpy as np
 from safetensors import SafetensorError
 
 from rlplay.algorithms.apply import apply, apply_all, in_order
-from rlplay.algorithms.own import allow_running
+from rlplay.algorithms.own_choices import allow_running
 from rlplay.algorithms.settings import Settings, exact
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.engine import ranks
-from rlplay.engine.changes import changed
+from rlplay.engine.change_record import changed
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.fit import check_settings
 from rlplay.engine.judge import judge
@@ -29,8 +29,8 @@ from rlplay.engine.loop import Moment, train
 from rlplay.engine.out_of_memory import begins_again, is_out_of_memory, release, remedy
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.own_metrics import measured
-from rlplay.engine.pairs import Unlabelled
 from rlplay.engine.phases import beyond, ends_phase
+from rlplay.engine.preference_pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.probability_history import recall
 from rlplay.engine.probe import probe
@@ -47,7 +47,7 @@ from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
-from rlplay.tasks.own import check_reward_weights, check_sources
+from rlplay.tasks.own_prompts import check_reward_weights, check_sources
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.pairs import identical_answers
 from rlplay.trace.parts import EVALUATE, OTHER, PARTS
@@ -66,7 +66,7 @@ from rlplay.trace.records import (
     Stepped,
 )
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.settings import Point, Timeline, next_point
+from rlplay.trace.settings_timeline import Point, Timeline, next_point
 from rlplay.trusted import is_distrust
 from rlplay.user_code import OwnError
 

@@ -17,8 +17,8 @@ from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
 from rlplay.export.atomic_output import ExportError, atomic_output
 from rlplay.scenario.reproduction import scenario_of
+from rlplay.scenario.scenario_world import world_of
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.world import world_of
 from rlplay.trace.runfile import RunReader, Snapshot
 
 

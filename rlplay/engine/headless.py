@@ -15,17 +15,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlplay.engine.report import Report
+from rlplay.engine.run_report import Report
 from rlplay.engine.run_status import RunStatus
 from rlplay.health.finding import Finding
-from rlplay.health.run import examine_run
+from rlplay.health.health_of_run import examine_run
 from rlplay.processes import in_several, is_first
 from rlplay.scenario.claim import Expect
 from rlplay.scenario.expect import Outcome, check, not_reached
 from rlplay.scenario.player import ScriptPlayer
+from rlplay.scenario.scenario_world import step_word
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Ask, Exercise, Pace, Step, Train, You
-from rlplay.scenario.world import step_word
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.run import Run

@@ -15,11 +15,11 @@ from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
 from rlplay.engine.batch import Batch, Tokens
-from rlplay.engine.credit import by_reference
+from rlplay.engine.credit_phase import by_reference
 from rlplay.engine.optimize import Seen
 from rlplay.engine.pair_loss import Compared, kto_baseline, pair_loss, token_scores, with_reference
-from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
 from rlplay.engine.passes import backpropagated, rows_at_once, score_tokens, token_logprobs
+from rlplay.engine.preference_pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State
 from rlplay.engine.stopwatch import spent_on

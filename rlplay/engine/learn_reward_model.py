@@ -11,8 +11,8 @@ from rlplay.algorithms.pair_losses import bradley_terry
 from rlplay.engine import ranks
 from rlplay.engine.batch import Batch
 from rlplay.engine.optimize import Seen
-from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
 from rlplay.engine.passes import backpropagated, rows_at_once
+from rlplay.engine.preference_pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
 from rlplay.engine.reward_model import RewardModel, prefix_scores, reward_model_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rlplay.tasks.rows import check_recordable
+from rlplay.tasks.dataset_row import check_recordable
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import quote
 

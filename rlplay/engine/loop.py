@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from rlplay.engine.batch import sampled_record
-from rlplay.engine.credit import credit
+from rlplay.engine.credit_phase import credit
 from rlplay.engine.evaluate import Evaluating, evaluate
 from rlplay.engine.learn_from_answers import learn_from_answers
 from rlplay.engine.learn_reward_model import learn_reward_model
 from rlplay.engine.optimize import optimize
-from rlplay.engine.pairs import Unlabelled
 from rlplay.engine.policy_gradient import gradients
+from rlplay.engine.preference_pairs import Unlabelled
 from rlplay.engine.rollouts import rollouts
 from rlplay.engine.sample import Sampling
 from rlplay.engine.score import score

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rlplay.algorithms import divergences, masks
 from rlplay.algorithms.choice import call_choice
-from rlplay.algorithms.own import is_own
+from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.own_functions import check_finite
 from rlplay.engine.tensors import Tensors

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlplay.algorithms.own import is_own, place
+from rlplay.algorithms.own_choices import is_own, place
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.agreement import precision
 from rlplay.engine.batch import Batch, Passes

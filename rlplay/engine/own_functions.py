@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rlplay.algorithms.choice import call_choice
-from rlplay.algorithms.own import OWN, allow_all, is_own, place
+from rlplay.algorithms.own_choices import OWN, allow_all, is_own, place
 from rlplay.algorithms.own_trial import BOUNDS, fits, trial
 from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.tensors import Tensors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlplay.engine.loop import Moment
 from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped
-from rlplay.trace.settings import Point, next_point
+from rlplay.trace.settings_timeline import Point, next_point
 
 
 def beyond(point: Point, moment: Moment) -> Point:

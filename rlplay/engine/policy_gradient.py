@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rlplay.algorithms import masks
 from rlplay.algorithms.aggregation import token_weights
-from rlplay.algorithms.own import is_own
+from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
 from rlplay.engine.agreement import rounded

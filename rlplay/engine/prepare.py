@@ -25,10 +25,10 @@ from rlplay.engine.tool_calls import offer
 from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
 from rlplay.processes import cores, in_several
-from rlplay.scenario.plugins import join
+from rlplay.scenario.load_plugins import join
+from rlplay.scenario.scenario_task import tasks_for
+from rlplay.scenario.scenario_world import world_of
 from rlplay.scenario.schema import Job, Scenario
-from rlplay.scenario.task import tasks_for
-from rlplay.scenario.world import world_of
 from rlplay.tasks.stories import remembered
 from rlplay.tasks.task import Task
 from rlplay.tasks.tools import Tools

@@ -20,9 +20,9 @@ from rlplay.engine.stages import RunStage
 from rlplay.engine.world_policy import is_table
 from rlplay.tasks.task import Example, Task
 from rlplay.trace.records import Choice
-from rlplay.worlds.task import REWARD as REWARD_OF_WORLD
-from rlplay.worlds.task import world_task
 from rlplay.worlds.world import World
+from rlplay.worlds.world_task import REWARD as REWARD_OF_WORLD
+from rlplay.worlds.world_task import world_task
 
 REWARD = "reward."
 """What the names of a reward model's parameters begin with."""

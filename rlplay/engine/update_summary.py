@@ -8,7 +8,7 @@ from torch import Tensor
 
 from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
-from rlplay.engine.credit import reference_kl
+from rlplay.engine.credit_phase import reference_kl
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import score_with_favourites
 from rlplay.engine.state import State

@@ -18,7 +18,7 @@ from torch import Tensor
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.value_losses import VALUE_LOSSES, moved, target, td_error
 from rlplay.engine.batch import Batch, sampled_record
-from rlplay.engine.credit import token_rewards
+from rlplay.engine.credit_phase import token_rewards
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.optimize import Seen, stepped
 from rlplay.engine.rollouts import rollouts
@@ -28,7 +28,7 @@ from rlplay.engine.state import Halt, Plan, State
 from rlplay.engine.tensors import group_statistics
 from rlplay.engine.update_summary import finished, length_metrics, reward_metrics, step_means
 from rlplay.engine.world_policy import WorldPolicy, is_table
-from rlplay.scenario.world import check_squares
+from rlplay.scenario.scenario_world import check_squares
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished
 from rlplay.worlds.values import no_values
 from rlplay.worlds.world import World

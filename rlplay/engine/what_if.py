@@ -17,7 +17,7 @@ from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch, Passes
-from rlplay.engine.credit import assigned, credited
+from rlplay.engine.credit_phase import assigned, credited
 from rlplay.engine.objective import Inputs, objective, value_loss
 from rlplay.engine.optimize import minibatches, stepped
 from rlplay.engine.own_functions import allow_functions

@@ -1,4 +1,4 @@
-"""One completion per line, with the fields of `rows.py`."""
+"""One completion per line, with the fields of `completion_rows.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from rlplay.export.rows import rows
+from rlplay.export.completion_rows import rows
 from rlplay.trace.update import Update
 
 

@@ -1,4 +1,4 @@
-"""A Parquet file with one completion per row, the columns of `rows.py`, and a row group for each update.
+"""A Parquet file with one completion per row, the columns of `completion_rows.py`, and a row group for each update.
 
 Types are those of the run file. `rewards` and `gold` are maps, since the stages of a run may use different functions.
 `columns` and `extra` are maps of texts, since a dataset's columns and what rewards log have any type. In `columns`, a

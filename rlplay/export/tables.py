@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from rlplay.export.atomic_output import ExportError, atomic_output
+from rlplay.export.completion_rows import rows
 from rlplay.export.jsonl import lines
 from rlplay.export.npz import arrays, write_npz
 from rlplay.export.parquet import write_parquet
-from rlplay.export.rows import rows
 from rlplay.export.tensorboard import write_events
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update

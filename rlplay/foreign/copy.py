@@ -8,11 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 from rlplay.foreign.files import Files, layout_of
+from rlplay.foreign.foreign_run import ForeignRunError, Source
 from rlplay.foreign.lacking import lacking
 from rlplay.foreign.layouts import SEGMENTS
 from rlplay.foreign.recording import Recording
 from rlplay.foreign.segments import Segments
-from rlplay.foreign.source import ForeignRunError, Source
 from rlplay.paths import SUFFIX, find_run, runs_folder
 from rlplay.record.format import parts
 from rlplay.trace.records import Started

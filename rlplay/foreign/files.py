@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from rlplay.algorithms.settings import Settings
+from rlplay.foreign.answer_rows import metrics
 from rlplay.foreign.assemble import Batch, finished
+from rlplay.foreign.foreign_run import ForeignRunError, beginning
 from rlplay.foreign.layouts import LAYOUTS, Layout, Row
-from rlplay.foreign.rows import metrics
-from rlplay.foreign.source import ForeignRunError, beginning
 from rlplay.record.format import Ended
 from rlplay.trace.records import AnyRecord, Started
 

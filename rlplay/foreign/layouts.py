@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlplay.foreign import rows, tinker
-from rlplay.foreign.source import ForeignRunError
+from rlplay.foreign import answer_rows as rows
+from rlplay.foreign import tinker
+from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.record.format import Rollouts, Step
-from rlplay.trace.parquet import parquet_rows
+from rlplay.trace.parquet_rows import parquet_rows
 
 Row = rows.Row
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rlplay.algorithms.settings import Settings, decoded
 from rlplay.foreign.assemble import Batch, finished
-from rlplay.foreign.source import ForeignRunError, beginning, known_settings
+from rlplay.foreign.foreign_run import ForeignRunError, beginning, known_settings
 from rlplay.record.format import (
     Begun,
     Ended,

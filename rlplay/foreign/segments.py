@@ -8,8 +8,8 @@ from typing import Any
 
 from rlplay.algorithms.settings import Settings
 from rlplay.foreign.files import HalfWrittenError, age, read, records
+from rlplay.foreign.foreign_run import beginning
 from rlplay.foreign.layouts import SEGMENTS, Row
-from rlplay.foreign.source import beginning
 from rlplay.trace.records import AnyRecord, Started
 
 SETTLED = 15.0

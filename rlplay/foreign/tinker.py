@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlplay.foreign.rows import Answer, Row, text_of, worded
-from rlplay.foreign.source import ForeignRunError
+from rlplay.foreign.answer_rows import Answer, Row, text_of, worded
+from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.record.format import Rollouts
 
 REWARD = "total_reward"

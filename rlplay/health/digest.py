@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlplay.health.answers import (
+from rlplay.health.counts import (
     GOLD_COLUMNS,
     Pairs,
     broken_marks,

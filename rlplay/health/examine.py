@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rlplay.health import policy, reward, setup
+from rlplay.health import policy_checks as policy
+from rlplay.health import reward_checks as reward
+from rlplay.health import setup_checks as setup
 from rlplay.health.finding import Check, Evidence, Finding, Problem
 from rlplay.health.trend import WINDOW
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from rlplay.algorithms.settings import Settings
-from rlplay.health.answers import Pairs
+from rlplay.health.counts import Pairs
 from rlplay.health.digest import Digest, Example, Place
 from rlplay.trace.history import History
 from rlplay.trace.numbers import number

@@ -21,7 +21,7 @@ from rlplay.link.lines import lines
 from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, Begin, Failed, LogLine, Status, Stop, Trust
 from rlplay.scenario.schema import Job
 
-ENGINE = (sys.executable, "-P", "-m", "rlplay.engine.main")
+ENGINE = (sys.executable, "-P", "-m", "rlplay.engine.engine_process")
 """Without the current folder on its path: a file there, such as queue.py, would take the place of a library."""
 CONNECT_WITHIN = 60.0
 """Seconds within which an engine must connect; it does so before it imports anything heavy."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from rlplay import paths
-from rlplay.algorithms.own import allow_all
+from rlplay.algorithms.own_choices import allow_all
+from rlplay.scenario.scenario_world import world_of
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.stage_settings import stage_settings
-from rlplay.scenario.world import world_of
 from rlplay.trace.text import quote, whole
 from rlplay.worlds.values import no_values
 

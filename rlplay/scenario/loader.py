@@ -11,16 +11,16 @@ import yaml
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.own import absolute_files
+from rlplay.algorithms.own_choices import absolute_files
 from rlplay.algorithms.settings import Settings, unknown
 from rlplay.plain_yaml import LARGEST_NUMBER, Parsed, PlainYamlError, read_text
 from rlplay.scenario.lesson import card_problems, knobs_problems, panels_problems, quiz_problems, shows_problems
 from rlplay.scenario.named_files import ScenarioError, from_folder, mapping_problems
 from rlplay.scenario.names import bundled, folder, looks_like_path
+from rlplay.scenario.scenario_world import check_claims, with_world_defaults
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
 from rlplay.scenario.script_settings import script_settings, stage_problems
-from rlplay.scenario.world import check_claims, with_world_defaults
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
 from rlplay.trace.kinds import SomeSettings

@@ -12,9 +12,9 @@ import msgspec
 
 from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.scenario.names import looks_like_folder
+from rlplay.scenario.scenario_world import POLICIES, model_problem
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_scenarios
-from rlplay.scenario.world import POLICIES, model_problem
 from rlplay.tasks.hub_dataset import looks_like_dataset
 from rlplay.trace.text import brief_path, quote
 from rlplay.trusted import is_module

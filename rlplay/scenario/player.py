@@ -1,4 +1,4 @@
-"""Plays a script: what each step means, on the screen (`ui/lesson.py`) and without one (`engine/headless.py`).
+"""Plays a script: what each step means, on the screen (`ui/lesson/`) and without one (`engine/headless.py`).
 
 A question stays open until the claims after it, or until the next words: a `Reveal` then checks the claims and answers
 the question. What `you` asks the learner to do may lie in between: it brings the answer about.

@@ -13,10 +13,10 @@ import msgspec
 
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.own import OWN, names_file
+from rlplay.algorithms.own_choices import OWN, names_file
 from rlplay.algorithms.settings import Settings, decoded, written
 from rlplay.plain_yaml import plain_yaml
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.names import bundled, looks_like_path
 from rlplay.scenario.schema import Scenario

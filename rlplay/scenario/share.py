@@ -17,9 +17,9 @@ import msgspec
 
 from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.own import names_file
+from rlplay.algorithms.own_choices import names_file
 from rlplay.algorithms.settings import unknown, written
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.loader import load
 from rlplay.scenario.names import bundled

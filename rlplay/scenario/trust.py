@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from rlplay.algorithms.named import preset
-from rlplay.algorithms.own import functions_in, names_file
+from rlplay.algorithms.own_choices import functions_in, names_file
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.kinds import SomeSettings
-from rlplay.trace.settings import Timeline
+from rlplay.trace.settings_timeline import Timeline
 from rlplay.trusted import place
 from rlplay.user_code import OwnError, names_function
 

@@ -15,8 +15,8 @@ import msgspec
 from rlplay.tasks.arithmetic import arithmetic
 from rlplay.tasks.calculator import calculator
 from rlplay.tasks.guess import guess
+from rlplay.tasks.open_questions import questions
 from rlplay.tasks.own_task import make_task
-from rlplay.tasks.questions import questions
 from rlplay.tasks.task import Example, RewardFunction, Task, completion_text
 from rlplay.tasks.word_problems import word_problems
 from rlplay.trace.plugins import load, names

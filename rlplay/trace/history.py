@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from rlplay.trace.metrics import means_the_same
 from rlplay.trace.numbers import compact
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Staged
-from rlplay.trace.settings import effective_from, part_of
+from rlplay.trace.settings_timeline import effective_from, part_of
 
 Series = tuple[list[int], list[float]]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from rlplay.trace.learning import parts_of
+from rlplay.trace.evaluations import parts_of
 from rlplay.trace.records import Array, Evaluated
 from rlplay.trace.update import Update
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rlplay.trace.beliefs import Beliefs
+from rlplay.trace.evaluations import Evaluations
 from rlplay.trace.history import History
-from rlplay.trace.learning import Evaluations
 from rlplay.trace.records import AnyRecord, Rewound, Sampled, Started
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.settings import Timeline
+from rlplay.trace.settings_timeline import Timeline
 from rlplay.trace.update import Update
 
 KEPT = 12

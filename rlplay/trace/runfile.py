@@ -50,7 +50,7 @@ from rlplay.trace.runfile_format import (
     unpack,
     without_detail,
 )
-from rlplay.trace.settings import Timeline
+from rlplay.trace.settings_timeline import Timeline
 from rlplay.trace.sound import check_update
 from rlplay.trace.thinning import RECENT, stride
 from rlplay.trace.update import Update

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlplay import user_preferences
 from rlplay.foreign.copy import Copy
-from rlplay.link.remote import find
+from rlplay.link.trainer_address import find
 from rlplay.paths import first_time, new_run, own_keys, shortest_name
 from rlplay.scenario.schema import Job
 from rlplay.scenario.share import START, Moment

@@ -30,7 +30,7 @@ seed: 1
 max_updates: 1000000
 settings: {learning_rate: 1.0e-5}
 """
-ENGINE = "rlplay.engine.main"
+ENGINE = "rlplay.engine.engine_process"
 GROWTH = 0.05
 """How much memory may come on top."""
 ROUND = ("k", "\x1b", "?", "\x1b", "g", "\x1b", "h", "\x1b", "d", "\x1b", "o", "\x1b", "down", "right", "c", "[", "]",

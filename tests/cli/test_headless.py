@@ -16,7 +16,7 @@ import pytest
 
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import headless
-from rlplay.engine.report import JsonLines, Lines, Report
+from rlplay.engine.run_report import JsonLines, Lines, Report
 from rlplay.engine.run_status import RunStatus
 from rlplay.health.finding import Finding
 from rlplay.scenario.expect import Outcome

@@ -17,7 +17,7 @@ from rlplay.cli import doctor
 from rlplay.cli import main as cli
 from rlplay.cli.types import RUN
 from rlplay.engine import headless
-from rlplay.engine.report import JsonLines, Lines
+from rlplay.engine.run_report import JsonLines, Lines
 from rlplay.paths import runs_folder
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.script import parse

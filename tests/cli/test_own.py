@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from rlplay.engine import prepare
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import load
-from rlplay.scenario.task import tasks_for
-from rlplay.tasks.own import check_reward_weights, load_own
+from rlplay.scenario.scenario_task import tasks_for
+from rlplay.tasks.dataset_row import read_row
+from rlplay.tasks.own_prompts import check_reward_weights, load_own
 from rlplay.tasks.own_rewards import load_reward
-from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example
 from rlplay.user_code import OwnError
 from tests.cli.command_line import called

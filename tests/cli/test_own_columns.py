@@ -14,12 +14,12 @@ from transformers import AutoTokenizer
 
 from rlplay.engine.model import load_model
 from rlplay.paths import POCKET_PATH
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.reproduction import Reproduction
+from rlplay.scenario.scenario_task import tasks_for
 from rlplay.scenario.stage_settings import stage_settings
-from rlplay.scenario.task import tasks_for
-from rlplay.tasks.own import instructed, load_own
+from rlplay.tasks.own_prompts import instructed, load_own
 from rlplay.tasks.task import Example, Task
 from rlplay.user_code import OwnError
 from tests.cli.command_line import called

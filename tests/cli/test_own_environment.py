@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import load
-from rlplay.scenario.task import tasks_for
+from rlplay.scenario.scenario_task import tasks_for
 from rlplay.trace.runfile import RunReader
 from tests.cli.command_line import called
 

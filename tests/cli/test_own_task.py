@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.reproduction import Reproduction
+from rlplay.scenario.scenario_task import tasks_for
 from rlplay.scenario.stage_settings import stage_settings
-from rlplay.scenario.task import tasks_for
 from rlplay.tasks.own_task import make_task
 from rlplay.tasks.task import Example
 from rlplay.trace.runfile import RunReader

@@ -15,7 +15,7 @@ from rlplay.cli import main as cli
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import VERBS
 from rlplay.scenario.share import Shared, ShareError, shared_in
-from rlplay.tasks.own import load_own
+from rlplay.tasks.own_prompts import load_own
 from rlplay.trace.text import QUOTED, brief, brief_words, quote
 from rlplay.user_code import OwnError
 from tests.fuzz import in_brief

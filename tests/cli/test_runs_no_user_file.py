@@ -12,7 +12,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.settings import check, decoded
 from rlplay.cli import main as cli
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import load
 from rlplay.scenario.share import Shared, ShareError
 from rlplay.trace.records import Changed

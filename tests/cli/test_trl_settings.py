@@ -15,11 +15,11 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
 from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.export.atomic_output import ExportError
-from rlplay.export.trl.answers import answer_fields
+from rlplay.export.trl.answer_configs import answer_fields
 from rlplay.export.trl.limits import unsupported_setting
-from rlplay.export.trl.policy import policy_fields
+from rlplay.export.trl.policy_configs import policy_fields
+from rlplay.export.trl.recorded_stages import PlayedStage
 from rlplay.export.trl.section import RunFacts, section_lines
-from rlplay.export.trl.stages import PlayedStage
 from rlplay.scenario.schema import Scenario
 from tests.cli.trl_script import TRL, Given, keywords, run_of, script_of, with_trl
 from tests.parity.ours import SIZES

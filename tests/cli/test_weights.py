@@ -10,7 +10,7 @@ import pytest
 
 from rlplay.algorithms.apply import resolve
 from rlplay.cli.options import option_words
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import ScenarioError, load, read
 from rlplay.scenario.reproduction import Reproduction
 from tests.cli.command_line import called

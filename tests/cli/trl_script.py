@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from rlplay.algorithms.apply import resolve
-from rlplay.export.trl.script import export_trl
+from rlplay.export.trl.training_script import export_trl
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.runfile import RunWriter
 from tests.recorded import synthetic_started, synthetic_update

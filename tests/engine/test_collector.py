@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from rlplay.engine import main
+from rlplay.engine import engine_process as main
 from rlplay.engine.collector import without_collector
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from rlplay.algorithms.apply import resolve
-from rlplay.engine.credit import token_rewards
+from rlplay.engine.credit_phase import token_rewards
 from rlplay.engine.driver import Driver
 from rlplay.trace.records import AnyRecord, Credited, Sampled, Stepped
 from tests.engine.test_more_axes import records_of

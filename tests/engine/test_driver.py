@@ -27,7 +27,7 @@ from rlplay.trace.records import (
     Stepped,
 )  # fmt: skip
 from rlplay.trace.runfile import RunFileError, RunReader
-from rlplay.trace.settings import effective_from
+from rlplay.trace.settings_timeline import effective_from
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 

@@ -16,10 +16,10 @@ from rlplay.algorithms import baselines, scales
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.statistics import group_statistics, weighted_mean
-from rlplay.engine.credit import assigned
+from rlplay.engine.credit_phase import assigned
 from rlplay.engine.score import weighted
 from rlplay.engine.tensors import Tensors
-from rlplay.health.run import Health
+from rlplay.health.health_of_run import Health
 from rlplay.trace.records import Credited, Finished, Sampled
 from rlplay.trace.run import Run
 from rlplay.trace.update import Update

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.engine.credit import assigned
+from rlplay.engine.credit_phase import assigned
 from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.policy_gradient import share_of
 from tests.engine.conftest import FROM_REWARDS

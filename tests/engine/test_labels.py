@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlplay.engine.engine_process import Session
 from rlplay.engine.headless import HeadlessRun
-from rlplay.engine.main import Session
-from rlplay.engine.report import Lines
+from rlplay.engine.run_report import Lines
 from rlplay.engine.state import Halt
 from rlplay.link.messages import COMMANDS, EVENTS, Advance, Pause, Prefer, Rewind, Set, Status, Stop
 from rlplay.scenario.schema import Job, Scenario

@@ -23,7 +23,7 @@ from rlplay.algorithms.pair_equations import compared, scored
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings, choices
 from rlplay.algorithms.streams import normalized, overlong, shaped
-from rlplay.engine.credit import reference_kl
+from rlplay.engine.credit_phase import reference_kl
 from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.pair_loss import pair_loss
 from rlplay.engine.tensors import Tensors

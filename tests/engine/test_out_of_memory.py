@@ -11,7 +11,7 @@ import torch
 
 from rlplay.engine.compat import NEW, OLD
 from rlplay.engine.driver import Driver
-from rlplay.engine.main import _explain
+from rlplay.engine.engine_process import _explain
 from rlplay.engine.out_of_memory import smaller_parts
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Stepped
 from tests.engine.test_update import only

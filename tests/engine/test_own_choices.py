@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import torch
 
-from rlplay.algorithms import own
+from rlplay.algorithms import own_choices as own
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
-from rlplay.algorithms.own import allow, allow_all
+from rlplay.algorithms.own_choices import allow, allow_all
 from rlplay.algorithms.settings import Settings, decoded, row
 from rlplay.engine.driver import Driver
 from rlplay.engine.objective import Inputs

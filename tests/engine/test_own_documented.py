@@ -11,7 +11,7 @@ import torch
 
 from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.named import preset
-from rlplay.algorithms.own import allow_all
+from rlplay.algorithms.own_choices import allow_all
 from rlplay.algorithms.own_trial import ADVANTAGE_ARGUMENTS, SURROGATE_ARGUMENTS
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.symbols import Symbols

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 import torch
 
-from rlplay.algorithms import own
+from rlplay.algorithms import own_choices as own
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.named import preset
-from rlplay.algorithms.own import allow_all
+from rlplay.algorithms.own_choices import allow_all
 from rlplay.algorithms.settings import Settings, check, row
 from rlplay.cli import main as cli
 from rlplay.engine.driver import Driver
 from rlplay.engine.optimize import Seen, own_at_fault
 from rlplay.engine.own_functions import allow_functions, check_finite
 from rlplay.engine.state import Halt
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import load
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.share import shared_in

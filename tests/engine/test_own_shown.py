@@ -11,7 +11,7 @@ import pytest
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
-from rlplay.algorithms.own import allow_all
+from rlplay.algorithms.own_choices import allow_all
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.formula_lines import Numbers
 from rlplay.ui.formula.loss import objective

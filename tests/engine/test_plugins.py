@@ -92,7 +92,7 @@ def test_each_joins_its_registry(installed: Path) -> None:
         from rlplay.trace.lenses import LENSES
         from rlplay.trace.metrics import describe
         from rlplay.algorithms.named import preset
-        from rlplay.scenario.plugins import join
+        from rlplay.scenario.load_plugins import join
         from rlplay.tasks import load_task, task_names
         join()
         from tests.recorded import synthetic_update

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from rlplay.algorithms.apply import resolve
-from rlplay.engine.pairs import simulated_labels
+from rlplay.engine.preference_pairs import simulated_labels
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import AnyRecord, Finished, Sampled, Stepped

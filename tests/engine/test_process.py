@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rlplay.algorithms.apply import resolve
 from rlplay.engine.batch import Batch, Prompts
-from rlplay.engine.credit import assigned
+from rlplay.engine.credit_phase import assigned
 from rlplay.engine.score import place_steps, score
 from rlplay.engine.teacher_forcing import written
 from rlplay.tasks import load_task

@@ -14,9 +14,9 @@ import pytest
 
 from rlplay.engine.driver import Driver
 from rlplay.engine.headless import HeadlessRun
-from rlplay.engine.report import Lines
+from rlplay.engine.run_report import Lines
 from rlplay.scenario.loader import load
-from rlplay.scenario.new import from_run, write
+from rlplay.scenario.new_file import from_run, write
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
 from rlplay.trace.records import AnyRecord

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rlplay.algorithms.settings import Settings
-from rlplay.engine.main import Session
+from rlplay.engine.engine_process import Session
 from rlplay.engine.run_status import RunStatus
 from rlplay.link.messages import EVENTS, Advance, AnyCommand, Pause, Rewind, Stop
 

@@ -14,7 +14,7 @@ import torch
 from rlplay.algorithms import masks
 from rlplay.algorithms.apply import apply, apply_all, resolve
 from rlplay.algorithms.surrogates import SURROGATES
-from rlplay.engine.credit import assigned
+from rlplay.engine.credit_phase import assigned
 from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.optimize import Seen, checked_norm, minibatches, moves_on
 from rlplay.engine.policy_gradient import seen_of, share_of, step_metrics, without_gradient

@@ -14,10 +14,10 @@ from rlplay.cli import main as cli
 from rlplay.engine.driver import Driver
 from rlplay.engine.stages import stages_of
 from rlplay.export.tables import export
+from rlplay.scenario.scenario_task import tasks_for
 from rlplay.scenario.schema import Job, Scenario
-from rlplay.scenario.task import tasks_for
 from rlplay.tasks import load_task
-from rlplay.tasks.own import load_own
+from rlplay.tasks.own_prompts import load_own
 from rlplay.trace.records import AnyRecord, Evaluated, Sampled, Scored, Stepped
 from rlplay.user_code import OwnError
 from tests.engine.conftest import SMALL

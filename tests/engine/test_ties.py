@@ -13,7 +13,7 @@ import torch
 
 from rlplay.algorithms.apply import resolve
 from rlplay.engine import learn_from_answers
-from rlplay.engine.pairs import label_metrics, simulated_labels
+from rlplay.engine.preference_pairs import label_metrics, simulated_labels
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.records import AnyRecord, Credited, Finished, Notice, Sampled, Scored, Stepped
 from rlplay.trace.update import PHASES

@@ -13,7 +13,7 @@ import torch
 
 from rlplay.engine.driver import Driver
 from rlplay.engine.state import Halt
-from rlplay.export.rows import rows
+from rlplay.export.completion_rows import rows
 from rlplay.tasks.own_rewards import load_reward
 from rlplay.tasks.task import Example
 from rlplay.trace.answers import measures

@@ -21,7 +21,7 @@ from rlplay.algorithms.equations import terms
 from rlplay.algorithms.named import _Row, preset
 from rlplay.algorithms.settings import Settings, decoded, row
 from rlplay.engine.driver import Driver
-from rlplay.engine.main import Session as EngineSession
+from rlplay.engine.engine_process import Session as EngineSession
 from rlplay.engine.state import Halt
 from rlplay.foreign.copy import Copy
 from rlplay.link.messages import AnyCommand, AnyEvent, Begin, Command, Status, Stop, Trust

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlplay.foreign.copy import Copy, copy_again
-from rlplay.foreign.source import ForeignRunError
+from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.record import Recorder
 from rlplay.record.format import part
 from rlplay.trace.files_on_disk import check_unused, delete

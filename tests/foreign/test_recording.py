@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.recording import BEHIND, Recording
-from rlplay.foreign.source import ForeignRunError
 from rlplay.record import Recorder
 from rlplay.record.format import MAGIC, SUFFIX, Rollouts, pack, part, read
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Sampled, Stepped

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rlplay.algorithms.catalogue import AXES
-from rlplay.foreign.source import known_settings
+from rlplay.foreign.foreign_run import known_settings
 
 
 @pytest.mark.parametrize(

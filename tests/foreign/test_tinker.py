@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rlplay.foreign.copy import Copy
-from rlplay.health.run import examine_run
+from rlplay.health.health_of_run import examine_run
 from rlplay.trace.runfile import RunReader
 from tests.cli.command_line import called
 from tests.foreign.grown import Row, lines, tinker_rows, token_rows, write_segment

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.health.answers import (
+from rlplay.health.counts import (
     Pairs,
     broken_marks,
     compared,

@@ -12,7 +12,7 @@ from rlplay.algorithms.settings import decoded
 from rlplay.health.digest import digest
 from rlplay.health.examine import CHECKS, findings, passed
 from rlplay.health.finding import Problem
-from rlplay.health.run import Health
+from rlplay.health.health_of_run import Health
 from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped, Survey
 from rlplay.trace.run import Run
 from rlplay.trace.update import Update

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from rlplay.algorithms.settings import decoded
-from rlplay.health.answers import Pairs
+from rlplay.health.counts import Pairs
 from rlplay.health.finding import RECENT
 from tests.health.evidence import evidence
 

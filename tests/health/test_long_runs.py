@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import msgspec
 
-from rlplay.health.run import FIRST, LAST, MOST, Health
+from rlplay.health.health_of_run import FIRST, LAST, MOST, Health
 from rlplay.trace.records import Staged
 from rlplay.trace.run import Run
 from rlplay.trace.update import Update

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlplay.health import policy
+from rlplay.health import policy_checks as policy
 from rlplay.health.finding import Evidence, Finding
 from tests.health.evidence import evidence, seen_at
 

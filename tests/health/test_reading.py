@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rlplay.health.run import examine_run
+from rlplay.health.health_of_run import examine_run
 from rlplay.trace.records import Rewound
 from rlplay.trace.runfile import RunWriter
 from tests.cli.command_line import called

@@ -6,7 +6,7 @@ import json
 
 from rlplay.health.digest import Example, Place
 from rlplay.health.finding import Finding
-from rlplay.health.report import WIDTH, heading, plain, shown, written
+from rlplay.health.findings_report import WIDTH, heading, plain, shown, written
 
 EXAMPLE = Example(Place(1, 2), " What is\n2? ", "four\x1b", 0.25, {"answer": "4", "topic": "sums"})
 FOUND = Finding(

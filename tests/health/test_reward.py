@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rlplay.health import reward
-from rlplay.health.answers import Pairs
+from rlplay.health import reward_checks as reward
+from rlplay.health.counts import Pairs
 from rlplay.health.finding import Evidence
 from tests.health.evidence import evidence, seen_at
 

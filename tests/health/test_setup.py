@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlplay.health import setup
+from rlplay.health import setup_checks as setup
 from rlplay.health.finding import Evidence
 from tests.health.evidence import evidence, seen_at
 

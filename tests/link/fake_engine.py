@@ -14,7 +14,7 @@ from typing import Any
 
 from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.settings import Settings
-from rlplay.engine.main import main
+from rlplay.engine.engine_process import main
 from rlplay.engine.run_status import RunStatus
 from rlplay.link import framing
 from rlplay.scenario.schema import Job

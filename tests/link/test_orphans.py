@@ -117,7 +117,7 @@ def test_the_real_engine_ends_with_a_killed_screen(manner: str, tmp_path: Path) 
         while not mark.exists():  # the first answers are scored before the screen is ready
             terminal.read(0.1)
             assert running(terminal.pid), terminal.text()
-        engine = child_of(terminal.pid, "rlplay.engine.main")
+        engine = child_of(terminal.pid, "rlplay.engine.engine_process")
         assert engine is not None
         terminal.kill()
         assert ended(engine, SOON)

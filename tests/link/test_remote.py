@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rlplay.link import framing, remote
-from rlplay.link.remote import Door, NoDoorError, enters, find, forget, listen
+from rlplay.link import framing
+from rlplay.link import trainer_address as remote
+from rlplay.link.trainer_address import Door, NoDoorError, enters, find, forget, listen
 
 DOOR = Door("127.0.0.1", 7, "ab" * 32)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from rlplay.algorithms.apply import resolve
 from rlplay.engine import policy_gradient
 from rlplay.engine.batch import Batch, Prompts
-from rlplay.engine.credit import assigned
+from rlplay.engine.credit_phase import assigned
 from rlplay.engine.objective import Inputs, objective
 from tests.parity.fixed import GENERATIONS, MAX_LENGTH, PROMPTS, Fixed
 

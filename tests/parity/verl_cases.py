@@ -16,7 +16,7 @@ from rlplay.algorithms.aggregation import token_weights
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.credit import advantages
 from rlplay.algorithms.divergences import ESTIMATORS, ziegler
-from rlplay.engine.credit import on_last
+from rlplay.engine.credit_phase import on_last
 from rlplay.engine.objective import Inputs, objective, value_loss
 from rlplay.engine.tensors import Tensors, group_statistics
 from tests.parity import record_verl as verl

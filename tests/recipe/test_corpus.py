@@ -11,7 +11,7 @@ import pytest
 from recipe.conversation import Conversation
 from recipe.corpus import SKILLS, conversations
 from rlplay.tasks import load_task, task_names
-from rlplay.tasks.questions import helpfulness
+from rlplay.tasks.open_questions import helpfulness
 from rlplay.tasks.verifiers import correct
 
 COUNT = 30_000

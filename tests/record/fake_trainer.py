@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rlplay.record.trl.remote import Remote
+from rlplay.record.trl.steering import Remote
 
 PATIENCE = 20
 

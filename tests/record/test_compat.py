@@ -19,7 +19,7 @@ import trl
 
 from rlplay.foreign.recording import Recording
 from rlplay.record.trl import compat
-from rlplay.record.trl.known import known
+from rlplay.record.trl.trainer_kind import known
 from rlplay.trace.records import Credited, Finished, Notice, Sampled, Scored, Stepped
 from tests.record.trainers import TRAINERS
 from tests.record.watched import Run, hanging

@@ -12,7 +12,7 @@ pytest.importorskip("trl", reason='TRL is not installed: pip install -e ".[parit
 
 import trl
 
-from rlplay.record.trl.known import Known, known
+from rlplay.record.trl.trainer_kind import Known, known
 from tests.record.trainers import TRAINERS
 
 

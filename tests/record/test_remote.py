@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rlplay.link import framing, remote
+from rlplay.link import framing
+from rlplay.link import trainer_address as remote
 from rlplay.link.messages import (
     COMMANDS,
     EVENTS,
@@ -26,12 +27,12 @@ from rlplay.link.messages import (
     Set,
     Status,
 )
-from rlplay.link.remote import NoDoorError, find
+from rlplay.link.trainer_address import NoDoorError, find
 from rlplay.trace.records import Notice
 
 pytest.importorskip("transformers")
 from rlplay.record.trl.change import GIVEN, SAMPLING, change
-from rlplay.record.trl.remote import TAKEN
+from rlplay.record.trl.steering import TAKEN
 from tests.record.fake_trainer import PATIENCE, Trainer
 
 

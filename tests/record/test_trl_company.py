@@ -21,7 +21,7 @@ from transformers import PreTrainedModel, TrainerCallback
 
 from rlplay.foreign.recording import Recording
 from rlplay.record.trl import RlplayCallback
-from rlplay.record.trl.known import known
+from rlplay.record.trl.trainer_kind import known
 from rlplay.trace.records import AnyRecord, Evaluated, Finished, Notice, Sampled, Scored, Stepped
 from tests.record.trainers import TRAINERS
 from tests.record.watched import Run, hanging

@@ -12,17 +12,17 @@ import pytest
 
 pytest.importorskip("trl", reason='TRL is not installed: pip install -e ".[parity]"')
 
+from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.recording import Recording
-from rlplay.foreign.source import ForeignRunError
 from rlplay.record.recorder import Recorder
 from rlplay.record.trl import callback, seen
-from rlplay.record.trl.answers import Generation, Sampling
 from rlplay.record.trl.callback import RlplayCallback
+from rlplay.record.trl.generations import Generation, Sampling
 from rlplay.record.trl.given import Given
-from rlplay.record.trl.numbers import Numbers
 from rlplay.record.trl.observer import Observer
 from rlplay.record.trl.offline import Offline
 from rlplay.record.trl.online import Online
+from rlplay.record.trl.step_metrics import Numbers
 from rlplay.record.trl.texts import Texts
 from rlplay.trace.records import AnyRecord, Finished, Notice, Sampled, Stepped
 from tests.record.watched import Run, hanging

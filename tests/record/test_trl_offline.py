@@ -32,8 +32,8 @@ with warnings.catch_warnings():
 from rlplay.algorithms.settings import decoded
 from rlplay.foreign.recording import Recording
 from rlplay.record.trl import RlplayCallback
-from rlplay.record.trl.known import known
-from rlplay.record.trl.settings import settings_of
+from rlplay.record.trl.trainer_kind import known
+from rlplay.record.trl.trainer_options import settings_of
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped
 from tests.record import tiny
 

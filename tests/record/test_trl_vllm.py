@@ -23,8 +23,8 @@ from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.foreign.recording import Recording
 from rlplay.health.digest import digest
 from rlplay.record.trl import RlplayCallback
-from rlplay.record.trl.known import known
-from rlplay.record.trl.settings import settings_of
+from rlplay.record.trl.trainer_kind import known
+from rlplay.record.trl.trainer_options import settings_of
 from rlplay.trace.records import LEFT_OUT, AnyRecord, CorrectionRule, Credited, Finished, Sampled, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.formula.loss import objective

@@ -10,7 +10,7 @@ import pytest
 
 from rlplay.engine.driver import Driver
 from rlplay.engine.headless import HeadlessRun
-from rlplay.engine.report import Lines
+from rlplay.engine.run_report import Lines
 from rlplay.scenario.job import new_job
 from rlplay.scenario.loader import load
 from rlplay.scenario.script import ScreenVerb, You, parse

@@ -15,7 +15,7 @@ from rlplay.scenario.course import chapters, following, order
 from rlplay.scenario.lesson import CONCEPTS, questions, whole_script
 from rlplay.scenario.loader import ScenarioError, load, read
 from rlplay.scenario.names import bundled
-from rlplay.scenario.new import example
+from rlplay.scenario.new_file import example
 from rlplay.scenario.script import Ask, Exercise, Say, You, parse
 
 QUESTION = {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."}

@@ -10,11 +10,11 @@ import pytest
 
 from rlplay.algorithms.apply import resolve
 from rlplay.paths import POCKET_PATH
-from rlplay.scenario.changes import with_changes
 from rlplay.scenario.claim import Expect
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import ScenarioError, bundled, load
+from rlplay.scenario.scenario_task import tasks_for
 from rlplay.scenario.script import parse
-from rlplay.scenario.task import tasks_for
 
 GOOD = "title: T\nquestion: Q?\ntask: arithmetic\n"
 

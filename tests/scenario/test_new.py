@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rlplay.scenario.loader import load, source
-from rlplay.scenario.new import example, from_run, write
+from rlplay.scenario.new_file import example, from_run, write
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse
 from rlplay.scenario.stage_settings import stage_settings

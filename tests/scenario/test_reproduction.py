@@ -8,9 +8,9 @@ import pytest
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.settings import decoded
 from rlplay.cli import play as cli_play
-from rlplay.health.run import examine_run
+from rlplay.health.health_of_run import examine_run
 from rlplay.scenario import reproduction
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import load, source
 from rlplay.scenario.reproduction import Reproduction, check_understood, scenario_of
 from rlplay.trace.runfile import RunReader, RunWriter

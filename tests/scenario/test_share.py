@@ -13,7 +13,7 @@ from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
 from rlplay.scenario import reproduction, share
-from rlplay.scenario.changes import with_changes
+from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.loader import load
 from rlplay.scenario.names import bundled

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlplay.scenario.changes import OTHER_MODEL, with_changes
+from rlplay.scenario.command_line import OTHER_MODEL, with_changes
 from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.stage_settings import stage_settings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlplay.algorithms.settings import decoded
 from rlplay.cli.table import table
-from rlplay.health.run import Health
+from rlplay.health.health_of_run import Health
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
 from tests.sick.runs import HEALTHY, SICK, Sample, play

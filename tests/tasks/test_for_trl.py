@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlplay.tasks import for_trl, load_task
-from rlplay.tasks.own import load_own, narrowed
+from rlplay.tasks.own_prompts import load_own, narrowed
 from rlplay.tasks.task import heading
 from rlplay.trace.records import Sampled, Scored
 from rlplay.trace.runfile import RunWriter

@@ -7,7 +7,7 @@ import pytest
 
 from rlplay import hub
 from rlplay.tasks.hub_dataset import hub_rows
-from rlplay.tasks.own import load_own
+from rlplay.tasks.own_prompts import load_own
 from rlplay.tasks.task import Example
 
 datasets = pytest.importorskip("datasets")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlplay.tasks.questions import distinct_2, helpful, helpfulness, praise
+from rlplay.tasks.open_questions import distinct_2, helpful, helpfulness, praise
 
 TEA = ["boil", "water", "cup", "pour", "hot", "wait", "milk"]
 

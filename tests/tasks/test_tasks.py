@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from rlplay.tasks import completion_text, load_task, task_names
-from rlplay.tasks.own import narrowed
+from rlplay.tasks.own_prompts import narrowed
 from rlplay.tasks.task import heading, total
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from rlplay.foreign.layouts import parquet
 from rlplay.record.format import MAGIC, RecordingError, Remark, pack, part, read
-from rlplay.tasks.own import load_own
+from rlplay.tasks.own_prompts import load_own
 from rlplay.trace import inflate, runfile_format
 from rlplay.trace.inflate import Budget
-from rlplay.trace.parquet import parquet_rows
+from rlplay.trace.parquet_rows import parquet_rows
 from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.runfile_format import RunFileError

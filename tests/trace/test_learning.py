@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rlplay.trace.learning import Evaluations, courses
+from rlplay.trace.evaluations import Evaluations, courses
 from rlplay.trace.records import Evaluated
 
 PROMPTS = ["always", "never", "learned late", "learned", "forgotten", "wavers"]

@@ -16,7 +16,7 @@ from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Sampled, SettingsChange, Staged
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.settings import Timeline
+from rlplay.trace.settings_timeline import Timeline
 from rlplay.trace.update import PHASES, Update
 from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_sampling, synthetic_started, synthetic_update
 

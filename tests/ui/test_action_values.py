@@ -8,7 +8,7 @@ import pytest
 
 from rlplay.algorithms.equations import value_error
 from rlplay.algorithms.settings import decoded
-from rlplay.health.run import Health
+from rlplay.health.health_of_run import Health
 from rlplay.trace.history import History
 from rlplay.trace.numbers import number
 from rlplay.trace.records import Started

@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("transformers")
 from rlplay.foreign.copy import Copy
-from rlplay.link.remote import find
-from rlplay.record.trl.remote import CANNOT, TAKEN
+from rlplay.link.trainer_address import find
+from rlplay.record.trl.steering import CANNOT, TAKEN
 from rlplay.trace.runfile import RunReader
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.attached import GONE, AttachedSource

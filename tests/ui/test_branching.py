@@ -9,7 +9,7 @@ from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunReader, RunWriter
-from rlplay.trace.settings import Timeline
+from rlplay.trace.settings_timeline import Timeline
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.compare.branch_screen import BranchScreen

@@ -10,9 +10,9 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from rlplay.health import run as health_run
+from rlplay.health import health_of_run as health_run
 from rlplay.health.digest import Digest
-from rlplay.health.run import Health
+from rlplay.health.health_of_run import Health
 from rlplay.trace.records import Scored
 from rlplay.trace.run import Run
 from rlplay.trace.update import Update

@@ -9,7 +9,7 @@ from textual.widgets import OptionList
 
 from rlplay.health.digest import Place
 from rlplay.health.finding import Finding
-from rlplay.health.run import examine_run
+from rlplay.health.health_of_run import examine_run
 from rlplay.trace.records import Sampled, Scored
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.update import Update

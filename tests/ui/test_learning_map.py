@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from rlplay.trace.evaluations import Evaluations
 from rlplay.trace.history import History
-from rlplay.trace.learning import Evaluations
 from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile import RunWriter
 from rlplay.ui.app import RlplayApp

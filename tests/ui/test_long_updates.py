@@ -2,7 +2,7 @@
 
 import threading
 
-from rlplay.health import run as health_run
+from rlplay.health import health_of_run as health_run
 from rlplay.ui.session import digesting
 from rlplay.ui.tokens.facts import Facts, facts_of
 from tests.ui.stage import on_screen, settled, until

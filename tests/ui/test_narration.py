@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from rlplay.algorithms.surrogates import SURROGATES
-from rlplay.health.run import Health
+from rlplay.health.health_of_run import Health
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored, Stepped, Survey
 from rlplay.trace.run import Run

@@ -12,7 +12,7 @@ from rlplay.trace.history import History
 from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Changed, Evaluated, Finished, Sampled, Staged
 from rlplay.trace.runfile_format import RunFileError
-from rlplay.trace.settings import Timeline
+from rlplay.trace.settings_timeline import Timeline
 from rlplay.trace.update import Update
 from rlplay.ui.moments.answer_pairs import changed_between, first_moment, moments, sections
 from rlplay.ui.session import examination

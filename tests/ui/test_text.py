@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from rlplay.cli import look as cli_look
 from rlplay.cli import main as cli
-from rlplay.engine.report import JsonLines, Lines
+from rlplay.engine.run_report import JsonLines, Lines
 from rlplay.scenario.expect import Outcome
 from rlplay.trace.text import NOTHING, visible, visible_lines
 from rlplay.ui.format.shown_text import END, column_text, quoted, token_text, within

@@ -18,10 +18,10 @@ from rlplay.engine.driver import Driver
 from rlplay.engine.model import wrap
 from rlplay.engine.world_policy import register, world_policy
 from rlplay.export.atomic_output import ExportError
-from rlplay.export.trl.script import export_trl
+from rlplay.export.trl.training_script import export_trl
 from rlplay.scenario.loader import ScenarioError, read
+from rlplay.scenario.scenario_world import check_squares
 from rlplay.scenario.schema import Job
-from rlplay.scenario.world import check_squares
 from rlplay.trace.records import AnyRecord, Sampled, Scored
 from rlplay.trace.update import Update
 from rlplay.worlds.chart import chart

@@ -7,7 +7,7 @@ from typing import Any
 
 from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.export.trl.fields import absolute, absolute_entry, literal
-from rlplay.export.trl.stages import PlayedStage
+from rlplay.export.trl.recorded_stages import PlayedStage
 from rlplay.scenario.schema import Scenario
 from rlplay.tasks import load_task
 from rlplay.trace.runfile import RunReader
@@ -19,7 +19,7 @@ def data_imports(scenarios: Sequence[Scenario]) -> Iterator[str]:
     tasks = [scenario.task or "" for scenario in scenarios]
     bundled = any(task and not names_function(task) for task in tasks)
     yield f"from rlplay.tasks import for_trl{', load_task' if bundled else ''}"
-    yield from _import("rlplay.tasks.own", {
+    yield from _import("rlplay.tasks.own_prompts", {
         "instructed": any(s.system_prompt for s in scenarios),
         "load_own": any(not s.task for s in scenarios),
         "narrowed": any(s.prompts is not None for s in scenarios),

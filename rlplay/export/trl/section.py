@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlplay.algorithms.named import title
-from rlplay.algorithms.own import names_file
+from rlplay.algorithms.own_choices import names_file
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
 from rlplay.algorithms.trl_verl import trainer_of
-from rlplay.export.trl.answers import answer_fields
+from rlplay.export.trl.answer_configs import answer_fields
 from rlplay.export.trl.fields import Field, absolute_entry, config_lines, literal, note, plain
-from rlplay.export.trl.policy import policy_fields
-from rlplay.export.trl.stages import PlayedStage
+from rlplay.export.trl.policy_configs import policy_fields
+from rlplay.export.trl.recorded_stages import PlayedStage
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.numbers import compact
 

@@ -20,12 +20,12 @@ from rlplay.record.recorder import Recorder
 from rlplay.record.trl import compat
 from rlplay.record.trl.change import ANY, GIVEN, SAMPLING, change
 from rlplay.record.trl.guard import Guard, Part, said_by
-from rlplay.record.trl.known import Known, known
 from rlplay.record.trl.observer import Observer
 from rlplay.record.trl.offline import Offline
 from rlplay.record.trl.online import Online
-from rlplay.record.trl.remote import Remote
-from rlplay.record.trl.settings import settings_of
+from rlplay.record.trl.steering import Remote
+from rlplay.record.trl.trainer_kind import Known, known
+from rlplay.record.trl.trainer_options import settings_of
 from rlplay.trace.kinds import SomeSettings
 
 

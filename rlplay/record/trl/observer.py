@@ -14,7 +14,7 @@ from rlplay.record.recorder import Recorder
 from rlplay.record.trl import compat, seen
 from rlplay.record.trl.answer import Seen
 from rlplay.record.trl.guard import Call, Guard, Hooks, Part, argument
-from rlplay.record.trl.numbers import Numbers, finite
+from rlplay.record.trl.step_metrics import Numbers, finite
 from rlplay.record.trl.texts import Texts
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rlplay.record.trl import compat
-from rlplay.record.trl.answers import Generation, Sampling
+from rlplay.record.trl.generations import Generation, Sampling
 from rlplay.record.trl.guard import Call, Part, argument
 from rlplay.record.trl.observer import Observer
 

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content, Span
 from textual.message import Message
 
-from rlplay.scenario.world import step_word
+from rlplay.scenario.scenario_world import step_word
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
 from rlplay.ui.curves.first_views import OVERVIEW

@@ -16,8 +16,8 @@ from textual.widget import Widget
 
 from rlplay.algorithms.settings import UNKNOWN, Settings
 from rlplay.trace.beliefs import Beliefs
+from rlplay.trace.evaluations import Evaluations
 from rlplay.trace.history import History
-from rlplay.trace.learning import Evaluations
 from rlplay.trace.metrics import pair_of
 from rlplay.trace.pulls import Box
 from rlplay.trace.update import Update

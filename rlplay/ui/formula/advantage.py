@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlplay.algorithms.equations import terms
-from rlplay.algorithms.own import is_own
+from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.settings import Settings
 from rlplay.ui.format.number_cells import plain
 from rlplay.ui.formula.formula_lines import Line, Numbers, absent, bracketed, stripped

@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 
 from rlplay.health.examine import passed
 from rlplay.health.finding import Finding
-from rlplay.health.report import heading, parts
+from rlplay.health.findings_report import heading, parts
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.parts.following import Following

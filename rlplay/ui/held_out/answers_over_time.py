@@ -15,7 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
-from rlplay.trace.learning import KINDS, Course, Learned, courses
+from rlplay.trace.evaluations import KINDS, Course, Learned, courses
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.number_cells import plain

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from textual.content import Content
 
-from rlplay.trace.learning import Course, Kind, Learned
+from rlplay.trace.evaluations import Course, Kind, Learned
 from rlplay.trace.numbers import number
 from rlplay.trace.records import Array
 from rlplay.ui.plot.drawn_curves import Margins

@@ -12,7 +12,7 @@ from rlplay.algorithms.catalogue import AXES, PRESETS
 from rlplay.algorithms.choice import argument_names
 from rlplay.algorithms.knobs import KNOBS, Knob
 from rlplay.algorithms.named import preset
-from rlplay.algorithms.own import allow_all, functions_in, is_own
+from rlplay.algorithms.own_choices import allow_all, functions_in, is_own
 from rlplay.algorithms.settings import LossType, Settings, choices, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.link.messages import Abilities

@@ -9,7 +9,7 @@ from textual.content import Content
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import Knob
 from rlplay.algorithms.named import preset, title
-from rlplay.algorithms.own import OWN, SUFFIXES, is_own
+from rlplay.algorithms.own_choices import OWN, SUFFIXES, is_own
 from rlplay.algorithms.settings import Settings, choices, shown
 from rlplay.algorithms.settings import row as chosen_row
 from rlplay.scenario.reproduction import Reproduction

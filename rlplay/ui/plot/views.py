@@ -11,11 +11,11 @@ from typing import Literal, Protocol
 from textual.content import Content
 
 from rlplay.algorithms.settings import UNKNOWN, Settings
-from rlplay.scenario.world import step_word
+from rlplay.scenario.scenario_world import step_word
 from rlplay.trace.answers import measures
 from rlplay.trace.beliefs import Beliefs
+from rlplay.trace.evaluations import Evaluations
 from rlplay.trace.history import History, Mark
-from rlplay.trace.learning import Evaluations
 from rlplay.trace.metrics import ROUNDING, describe, means_the_same, titled
 from rlplay.trace.numbers import NOISE, number
 from rlplay.trace.pulls import Box

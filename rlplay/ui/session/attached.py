@@ -11,7 +11,7 @@ from rlplay.algorithms.settings import fitting
 from rlplay.foreign.copy import Copy
 from rlplay.link import framing
 from rlplay.link.messages import COMMANDS, EVENTS, UNSAID, AnyCommand, Failed, Recorded, Status
-from rlplay.link.remote import Door
+from rlplay.link.trainer_address import Door
 from rlplay.trace.records import AnyRecord, Notice
 from rlplay.trace.update import Update
 from rlplay.ui.session.source import RecordedSource

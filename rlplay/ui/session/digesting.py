@@ -11,7 +11,7 @@ from collections.abc import Callable
 from copy import copy
 from functools import partial
 
-from rlplay.health.run import Health, Taken, taken, wanted
+from rlplay.health.health_of_run import Health, Taken, taken, wanted
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.update import Update
 from rlplay.ui.session.read_ahead import AT_ONCE

@@ -6,7 +6,7 @@ import msgspec
 
 from rlplay.link.messages import AnyEvent
 from rlplay.trace.history import History
-from rlplay.trace.settings import Timeline
+from rlplay.trace.settings_timeline import Timeline
 from rlplay.trace.update import Update
 
 

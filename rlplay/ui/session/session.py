@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from rlplay.algorithms.own import allow_running
+from rlplay.algorithms.own_choices import allow_running
 from rlplay.algorithms.settings import Settings, decoded
-from rlplay.health.run import Health
+from rlplay.health.health_of_run import Health
 from rlplay.link.messages import UNSAID, Abilities, Failed, Loading, LogLine, Recorded, RecordView, Status
 from rlplay.plain_yaml import PlainYamlError
 from rlplay.scenario.reproduction import scenario_of
-from rlplay.scenario.world import step_word, world_of
+from rlplay.scenario.scenario_world import step_word, world_of
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound, Sampled, SettingsChange, Started

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rlplay.foreign.copy import Copy, copy_again
-from rlplay.foreign.source import ForeignRunError
+from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.link.messages import Advance, AnyCommand, AnyEvent, Failed, Pause, Rewind, Status
 from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.reproduction import check_understood

@@ -10,7 +10,7 @@ import msgspec
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import shown
 from rlplay.trace.records import Changed
-from rlplay.trace.settings import effective_from
+from rlplay.trace.settings_timeline import effective_from
 from rlplay.trace.text import visible
 
 

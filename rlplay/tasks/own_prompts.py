@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from rlplay.algorithms.settings import Settings
+from rlplay.tasks.dataset_row import read_row, renamed
 from rlplay.tasks.hub_dataset import DATA_FILES, hub_rows, looks_like_dataset
-from rlplay.tasks.rows import read_row, renamed
 from rlplay.tasks.task import Example, RewardFunction, Task, chat
-from rlplay.trace.parquet import parquet_rows
+from rlplay.trace.parquet_rows import parquet_rows
 from rlplay.trace.text import quote
 from rlplay.user_code import OwnError
 
@@ -85,8 +85,9 @@ def load_own(
 ) -> Task:
     """A task with the rows of a JSONL, JSON, CSV or Parquet file, or of a split of a Hugging Face dataset.
 
-    Of 10 or more rows, the last tenth is held out. Columns are as in `rows.py`; the reward gets all but the prompt by
-    name. `columns` maps these names to the dataset's own, `config`, `split` and `progress` are as in `hub_dataset.py`.
+    Of 10 or more rows, the last tenth is held out. Columns are as in `dataset_row.py`; the reward gets all but the
+    prompt by name. `columns` maps these names to the dataset's own, `config`, `split` and `progress` are as in
+    `hub_dataset.py`.
     """
     path = Path(dataset)
     named = path.is_dir() or (not path.exists() and looks_like_dataset(str(dataset)))

@@ -9,9 +9,9 @@ from itertools import takewhile
 
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.equations import other_loss_terms
-from rlplay.health.answers import GOLD_COLUMNS, Pairs
+from rlplay.health.counts import GOLD_COLUMNS, Pairs
 from rlplay.health.finding import RECENT, Evidence, Finding
-from rlplay.health.setup import FEWEST
+from rlplay.health.setup_checks import FEWEST
 from rlplay.health.trend import ceiling, trend
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.text import visible

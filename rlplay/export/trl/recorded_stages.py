@@ -10,7 +10,7 @@ from rlplay.export.atomic_output import ExportError
 from rlplay.scenario.schema import Scenario, Stage
 from rlplay.scenario.stage_settings import stage_scenarios
 from rlplay.tasks import load_task
-from rlplay.tasks.own import brings_answers, load_own
+from rlplay.tasks.own_prompts import brings_answers, load_own
 from rlplay.trace.pairs import pairs
 from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunReader

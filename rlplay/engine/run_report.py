@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from rlplay.health.finding import Finding
-from rlplay.health.report import heading, plain, written
+from rlplay.health.findings_report import heading, plain, written
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.script import Ask
 from rlplay.trace.parts import EVALUATE

@@ -6,7 +6,7 @@ import msgspec
 
 from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Changed
-from rlplay.trace.settings import Point
+from rlplay.trace.settings_timeline import Point
 
 
 def changed(before: Settings, after: Settings, name: str, point: Point) -> Changed:

@@ -10,7 +10,7 @@ import msgspec
 
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.named import preset
-from rlplay.algorithms.own import absolute_files
+from rlplay.algorithms.own_choices import absolute_files
 from rlplay.algorithms.settings import REWARD_MODEL, unknown
 from rlplay.scenario.loader import LEAST, MOST, bad_settings
 from rlplay.scenario.named_files import ScenarioError, from_folder, typed_mapping

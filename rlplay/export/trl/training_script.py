@@ -10,8 +10,8 @@ from rlplay.export.atomic_output import ExportError, atomic_output
 from rlplay.export.trl.data import data_imports, data_lines, reward_names
 from rlplay.export.trl.fields import absolute, literal, note, plain
 from rlplay.export.trl.limits import unsupported_setting, unsupported_task
+from rlplay.export.trl.recorded_stages import PlayedStage, stages_of
 from rlplay.export.trl.section import RunFacts, section_lines
-from rlplay.export.trl.stages import PlayedStage, stages_of
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_scenarios

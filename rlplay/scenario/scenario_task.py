@@ -7,16 +7,16 @@ from collections.abc import Callable
 import msgspec
 
 from rlplay.algorithms.settings import REWARD_MODEL
+from rlplay.scenario.scenario_world import world_of
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_scenarios, stage_settings
-from rlplay.scenario.world import world_of
 from rlplay.tasks import load_task
-from rlplay.tasks.own import check_reward_weights, check_sources, instructed, load_own, narrowed
+from rlplay.tasks.own_prompts import check_reward_weights, check_sources, instructed, load_own, narrowed
 from rlplay.tasks.own_rewards import check_columns, load_environment, own_rewards, with_tools
 from rlplay.tasks.own_task import make_task
 from rlplay.tasks.task import Task
 from rlplay.user_code import names_function
-from rlplay.worlds.task import world_task
+from rlplay.worlds.world_task import world_task
 
 
 def tasks_for(scenario: Scenario, progress: Callable[[str], object] = str) -> list[Task]:

@@ -10,7 +10,7 @@ import msgspec
 
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.catalogue import AXES, PRESETS
-from rlplay.algorithms.own import names_file
+from rlplay.algorithms.own_choices import names_file
 from rlplay.algorithms.settings import check
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.kinds import SomeSettings

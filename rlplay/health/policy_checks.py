@@ -9,7 +9,7 @@ import numpy as np
 
 from rlplay.health.digest import Digest
 from rlplay.health.finding import Evidence, Finding
-from rlplay.health.reward import within_groups
+from rlplay.health.reward_checks import within_groups
 from rlplay.health.trend import WINDOW, ceiling, trend
 from rlplay.trace.metrics import ROUNDING
 from rlplay.trace.numbers import number, percent

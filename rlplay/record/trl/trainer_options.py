@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlplay.algorithms.settings import Settings
-from rlplay.record.trl.known import Known
+from rlplay.record.trl.trainer_kind import Known
 from rlplay.trace.kinds import SomeSettings
 
 _AGGREGATIONS = {

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from rlplay.link import framing, remote
+from rlplay.link import framing
+from rlplay.link import trainer_address as remote
 from rlplay.link.messages import (
     COMMANDS,
     EVENTS,

@@ -1,4 +1,4 @@
-"""The engine's process: `python -m rlplay.engine.main`, started by the screen, obeying its commands.
+"""The engine's process: `python -m rlplay.engine.engine_process`, started by the screen, obeying its commands.
 
 Nothing heavy is imported before the screen has been answered.
 """

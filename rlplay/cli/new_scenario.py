@@ -23,7 +23,7 @@ def new(name: str, world: bool, recorded: Path | None) -> None:
     With --from RUN, its script repeats what you did in a recorded run: the same task, seed and settings, the same
     changes of settings, labels and rewinds. On the same device it gives the same numbers.
     """
-    from rlplay.scenario.new import example, from_run, write
+    from rlplay.scenario.new_file import example, from_run, write
 
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
     if world and recorded is not None:

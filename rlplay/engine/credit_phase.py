@@ -10,7 +10,7 @@ from torch import Tensor
 from rlplay.algorithms import divergences, streams
 from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.credit import advantages
-from rlplay.algorithms.own import is_own
+from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.scales import STD_EPSILON
 from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.batch import Batch
