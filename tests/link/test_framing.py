@@ -105,6 +105,24 @@ def test_lines_come_back_however_the_output_is_cut(parts: list[bytes], cuts: lis
     assert asyncio.run(read_all()) == [visible(part.decode(errors="replace")) for part in parts if part]
 
 
+class Chunks(asyncio.StreamReader):
+    """Output that arrives piece by piece."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        super().__init__()
+        self.chunks = list(chunks)
+
+    async def read(self, n: int = -1) -> bytes:
+        return self.chunks.pop(0) if self.chunks else b""
+
+
+async def test_a_line_may_arrive_in_pieces() -> None:
+    pieces = Chunks(b"hello wor", b"ld\nb", b"y", b"e", b"\n\rlast")
+    assert [line async for line in lines(pieces)] == ["hello world", "bye", "last"]
+    long = Chunks(b"x" * 5 * LONGEST, b"more", b" of it\nnext", b"\n")
+    assert [line async for line in lines(long)] == ["x" * (LONGEST - 1) + "…", "next"]
+
+
 async def test_only_a_line_that_is_too_long_is_cut() -> None:
     found = [line async for line in lines(stream(b"x" * LONGEST + b"\n" + b"y" * (LONGEST + 1) + b"\n", []))]
     assert found == ["x" * LONGEST, "y" * (LONGEST - 1) + "…"]

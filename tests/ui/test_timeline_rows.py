@@ -86,6 +86,8 @@ def test_each_update_has_a_row_with_what_happened_at_it() -> None:
     [
         ("kl", "KL to reference", "KL to ref"),
         ("rewards/correct/mean", "rewards/correct/mean", "correct"),
+        ("gold/true/mean", "Gold score", "gold score"),
+        ("rewards/margins", "rewards/margins", "margin"),
         ("calls", "calls", "calls"),
         ("entropy", "Entropy", "entropy"),
     ],
