@@ -54,7 +54,14 @@ def test_every_second_update_goes_once_there_are_too_many() -> None:
 
 
 def test_a_run_is_examined_since_its_stage_began() -> None:
-    for stages, last, first in (((), 3, 0), ((1, 3), 2, 0), ((1, 3), 3, 3), ((1, 3), 5, 3), ((1, 3, 5), 4, 3)):
+    for stages, last, first in (
+        ((), 3, 0),
+        ((1, 3), 2, 0),
+        ((1, 3), 3, 3),
+        ((1, 3), 5, 3),
+        ((1, 3, 5), 4, 3),
+        ((1, 3, 5), 5, 5),
+    ):
         run = taken(5, *stages).evidence(last, SETTINGS)
         assert run is not None
         assert (run.first, run.last) == (first, last)
