@@ -9,11 +9,11 @@ from rlplay.version import __version__
 
 if TYPE_CHECKING:
     from rlplay.api.live import Live, play
-    from rlplay.api.recorded import Run, open_run
+    from rlplay.api.recorded import RecordedRun, open_run
 
-__all__ = ["Live", "Run", "__version__", "open_run", "play"]
+__all__ = ["Live", "RecordedRun", "__version__", "open_run", "play"]
 
-_ROOMS = {"Live": "live", "play": "live", "Run": "recorded", "open_run": "recorded"}
+_ROOMS = {"Live": "live", "play": "live", "RecordedRun": "recorded", "open_run": "recorded"}
 
 
 def __getattr__(name: str) -> Any:

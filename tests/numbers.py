@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from rlplay.trace.update import Update
-from rlplay.ui.formula.formula_lines import Numbers
+from rlplay.ui.formula.formula_lines import TokenNumbers
 from rlplay.ui.tokens.facts import facts_of
 
 
-def numbers_of(update: Update, token: int, loss_type: str = "policy_gradient") -> Numbers:
+def numbers_of(update: Update, token: int, loss_type: str = "policy_gradient") -> TokenNumbers:
     """Those of a token, counted over the whole batch."""
     assert update.sampled is not None
     completion = int(np.searchsorted(update.sampled.offsets, token, side="right")) - 1

@@ -20,7 +20,7 @@ import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, web
 
 from rlplay.cli import main as cli
-from rlplay.cli.serve import TABS, Playground, bound
+from rlplay.cli.serve import TABS, PlaygroundServer, bound
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.runfile_format import RunFileError
 from tests.terminal import QUERY, child_of, rlplay, running
@@ -152,16 +152,16 @@ async def test_only_this_machines_own_pages_are_answered(served: Served) -> None
 
 
 async def test_no_more_than_so_many_tabs_are_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def quiet(_self: Playground, request: web.Request) -> web.WebSocketResponse:
+    async def quiet(_self: PlaygroundServer, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         async for _ in socket:
             pass
         return socket
 
-    monkeypatch.setattr(Playground, "handle_websocket", quiet)
+    monkeypatch.setattr(PlaygroundServer, "handle_websocket", quiet)
     door = bound(0)
-    server = Playground(["two-plus-two"], door.getsockname()[1])
+    server = PlaygroundServer(["two-plus-two"], door.getsockname()[1])
     page, _, token = server.address.partition("?token=")
     socket = f"{page}ws/{token}"
     monkeypatch.setattr(server, "on_startup", lambda _app: asyncio.sleep(0))

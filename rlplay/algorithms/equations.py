@@ -18,7 +18,7 @@ from rlplay.algorithms.expression_text import equation as equation_of
 from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.pair_equations import pair_equations
 from rlplay.algorithms.settings import Settings, row
-from rlplay.algorithms.symbols import Symbols, Term, name
+from rlplay.algorithms.symbols import Expression, Symbols, name
 from rlplay.algorithms.value_losses import VALUE_LOSSES, moved, target, td_error
 from rlplay.trace.numbers import compact
 from rlplay.trace.text import visible
@@ -65,11 +65,11 @@ def _value_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "steps", "1 per move, in the order in which the moves were made"
 
 
-def value_error(s: Settings, values: Mapping[str, Any] | None = None) -> Term:
+def value_error(s: Settings, values: Mapping[str, Any] | None = None) -> Expression:
     """δ of Q-learning or SARSA, with the `values` of "reward", "following" and "value" if given."""
     known, loss = values or {}, VALUE_LOSSES[s.loss_type]
     towards = target(name("r", known.get("reward")), s.gamma, name(loss.symbol, known.get("following")))
-    found: Term = td_error(towards, name("Q(s, a)", known.get("value")))
+    found: Expression = td_error(towards, name("Q(s, a)", known.get("value")))
     return found
 
 
@@ -117,7 +117,7 @@ def _traced(chosen: Choice, quantities: Mapping[str, Any], s: Settings) -> str:
     """The computation of a choice as an equation; if no equation can hold it, its description or its name."""
     with contextlib.suppress(ValueError):  # OwnError included: the function uses what has no symbol
         found = call_choice(chosen.compute, Symbols, quantities, s)
-        if isinstance(found, Term):
+        if isinstance(found, Expression):
             return equation_of(found)
     return chosen.about or f"what {visible(chosen.name)} computes"
 

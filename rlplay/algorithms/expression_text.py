@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from rlplay.algorithms.symbols import Term, is_number
+from rlplay.algorithms.symbols import Expression, is_number
 from rlplay.trace.numbers import compact, real_minus
 from rlplay.trace.text import quote
 
@@ -19,7 +19,7 @@ _SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4
 """The precedence of a written expression; one with a lower precedence than its surroundings gets brackets."""
 
 
-def equation(term: Term) -> str:
+def equation(term: Expression) -> str:
     """The expression in symbols, then the definitions of its named parts: "τ·A, τ = 1 if A > 0 else 2".
 
     Raises ValueError, one line, if two different parts have one name.
@@ -33,9 +33,9 @@ def equation(term: Term) -> str:
     return ", ".join([written, *(f"{name} = {text}" for name, text in definitions.items())])
 
 
-def _definitions(term: Term) -> Iterator[Term]:
+def _definitions(term: Expression) -> Iterator[Expression]:
     """The named parts of an expression, each before the named parts inside it."""
-    inner: list[Term] = []
+    inner: list[Expression] = []
     stack = [term]
     while stack:
         each = stack.pop(0)
@@ -48,7 +48,7 @@ def _definitions(term: Term) -> Iterator[Term]:
         yield from _definitions(each)
 
 
-def filled(term: Term, place: int, number: Number) -> list[list[Part]]:
+def filled(term: Expression, place: int, number: Number) -> list[list[Part]]:
     """The expression with the numbers of the token at `place`; if a min or max decides, a second time, multiplied out.
 
     What is no sum, product, min or max is computed. The result is not among the parts.
@@ -59,7 +59,7 @@ def filled(term: Term, place: int, number: Number) -> list[list[Part]]:
     return lines
 
 
-def _decides(term: Term) -> bool:
+def _decides(term: Expression) -> bool:
     return term.operation in ("minimum", "maximum") or any(_decides(part) for part in term.parts)
 
 
@@ -69,12 +69,12 @@ class _Writer:
     def __init__(self, number: Number | None = None, place: int = 0, multiplied: bool = False) -> None:
         self._number, self._place, self._multiplied = number, place, multiplied
 
-    def write(self, term: Term, precedence: int = 0) -> list[Part]:
+    def write(self, term: Expression, precedence: int = 0) -> list[Part]:
         """The written term, in brackets if its precedence is lower than `precedence`."""
         parts, own = self._written(term)
         return parts if own >= precedence else [("(", "plain"), *parts, (")", "plain")]
 
-    def _written(self, term: Term) -> tuple[list[Part], int]:
+    def _written(self, term: Expression) -> tuple[list[Part], int]:
         if term.operation == "number":
             return [(_constant(term.value), "plain")], _ATOM if term.value >= 0 else _PRODUCT
         if self._number is not None:
@@ -85,7 +85,7 @@ class _Writer:
             return self._decided(term), _ATOM
         return self._composed(term)
 
-    def _composed(self, term: Term) -> tuple[list[Part], int]:
+    def _composed(self, term: Expression) -> tuple[list[Part], int]:
         parts = term.parts
         match term.operation:
             case "name" | "let":
@@ -109,12 +109,12 @@ class _Writer:
         written = (self.write(part, tightness) for part, tightness in zip(parts, loose, strict=True))
         return _function(term, ["".join(text for text, _ in each) for each in written])
 
-    def _factor(self, term: Term, precedence: int) -> list[Part]:
+    def _factor(self, term: Expression, precedence: int) -> list[Part]:
         """The text, in brackets if it begins with a sign."""
         written = self.write(term, precedence)
         return [("(", "plain"), *written, (")", "plain")] if written[0][0].startswith("−") else written
 
-    def _decided(self, term: Term) -> list[Part]:
+    def _decided(self, term: Expression) -> list[Part]:
         """min(…, …) or max(…, …): with numbers, also which of the two counts, or both if they are equal."""
         called = "min" if term.operation == "minimum" else "max"
         one, other = ("".join(text for text, _ in self.write(part)) for part in term.parts)
@@ -125,7 +125,7 @@ class _Writer:
         return [(f"{called}(", "plain"), (one, kinds[0]), (", ", "plain"), (other, kinds[1]), (")", "plain")]
 
 
-def _function(term: Term, texts: list[str]) -> tuple[list[Part], int]:
+def _function(term: Expression, texts: list[str]) -> tuple[list[Part], int]:
     match term.operation:
         case "compare":
             return [(f"{texts[0]} {term.text} {texts[1]}", "plain")], 0
@@ -148,7 +148,7 @@ def _function(term: Term, texts: list[str]) -> tuple[list[Part], int]:
     return [(text, "plain")], _ATOM
 
 
-def _called(term: Term) -> str:
+def _called(term: Expression) -> str:
     """The symbol of a number: its own, or the first in its expression."""
     if term.operation in ("name", "let"):
         return term.text

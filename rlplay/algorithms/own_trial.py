@@ -13,7 +13,7 @@ import numpy as np
 from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.choice import argument_names, call_choice
 from rlplay.algorithms.expression_text import equation
-from rlplay.algorithms.symbols import Symbols, Term
+from rlplay.algorithms.symbols import Expression, Symbols
 from rlplay.algorithms.symbols import name as symbol
 from rlplay.spelling import did_you_mean
 from rlplay.trace.text import quote
@@ -69,7 +69,7 @@ def _check_equation(place: str, compute: Callable[..., Any], quantities: Mapping
     except OwnError:  # no equation can hold it; its description is shown instead
         return
     try:
-        if isinstance(found, Term):
+        if isinstance(found, Expression):
             equation(found)
     except ValueError as error:
         raise OwnError(f"{place}: {error}") from None

@@ -13,7 +13,7 @@ from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.expression_text import equation
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
-from rlplay.algorithms.symbols import Symbols, Term, name
+from rlplay.algorithms.symbols import Expression, Symbols, name
 from rlplay.trace.numbers import compact
 
 _IMITATION = "mean −ℓ over the chosen answers' tokens"
@@ -48,7 +48,7 @@ def _loss(s: Settings) -> str:
     return f"mean{of} of {equation(compared(s))}{imitation}"
 
 
-def compared(s: Settings, values: Mapping[str, Any] | None = None) -> Term:
+def compared(s: Settings, values: Mapping[str, Any] | None = None) -> Expression:
     """The loss of one pair or answer, before the mean; with the `values` of its symbols, by name."""
     known = values or {}
     symbols = {
@@ -59,11 +59,11 @@ def compared(s: Settings, values: Mapping[str, Any] | None = None) -> Term:
         "rejected_score": "s_rejected",
     }
     quantities = {key: name(symbols.get(key, key), known.get(key)) for key in (*symbols, "margin", "chosen")}
-    found: Term = call_choice(PAIR_LOSSES[s.loss_type].compute, Symbols, quantities, s)
+    found: Expression = call_choice(PAIR_LOSSES[s.loss_type].compute, Symbols, quantities, s)
     return found
 
 
-def scored(s: Settings, values: Mapping[str, Any] | None = None) -> Term | None:
+def scored(s: Settings, values: Mapping[str, Any] | None = None) -> Expression | None:
     """The score that the loss gives an answer; None if a reward model gives it or the loss has no scores."""
     loss = PAIR_LOSSES.get(s.loss_type)
     if loss is None or loss.share is None:

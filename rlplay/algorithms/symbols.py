@@ -21,11 +21,11 @@ _POWERS: dict[float, str] = {2: "²", 3: "³"}
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class Expression:
     """An expression: an operation on `parts`, and its values if those of its symbols are known, else None."""
 
     operation: str
-    parts: tuple[Term, ...] = ()
+    parts: tuple[Expression, ...] = ()
     text: str = ""
     value: Any = None
 
@@ -34,106 +34,106 @@ class Term:
         values = np.ravel(np.asarray(self.value, dtype=float))
         return float(values[place if values.size > 1 else 0])
 
-    def __add__(self, other: Any) -> Term:
+    def __add__(self, other: Any) -> Expression:
         return _sum(self, other, 1)
 
-    def __radd__(self, other: Any) -> Term:
+    def __radd__(self, other: Any) -> Expression:
         return _sum(other, self, 1)
 
-    def __sub__(self, other: Any) -> Term:
+    def __sub__(self, other: Any) -> Expression:
         return _sum(self, other, -1)
 
-    def __rsub__(self, other: Any) -> Term:
+    def __rsub__(self, other: Any) -> Expression:
         return _sum(other, self, -1)
 
-    def __mul__(self, other: Any) -> Term:
+    def __mul__(self, other: Any) -> Expression:
         return _product(self, other)
 
-    def __rmul__(self, other: Any) -> Term:
+    def __rmul__(self, other: Any) -> Expression:
         return _product(other, self)
 
-    def __truediv__(self, other: Any) -> Term:
+    def __truediv__(self, other: Any) -> Expression:
         return self if is_number(other, 1) else _made("/", lambda x, y: x / y, self, other)
 
-    def __rtruediv__(self, other: Any) -> Term:
+    def __rtruediv__(self, other: Any) -> Expression:
         return _made("/", lambda x, y: x / y, other, self)
 
-    def __pow__(self, power: float) -> Term:
+    def __pow__(self, power: float) -> Expression:
         return _made("^", lambda x: x**power, self, text=_POWERS.get(power, f"^{real_minus(compact(power))}"))
 
-    def __neg__(self) -> Term:
+    def __neg__(self) -> Expression:
         return _product(-1.0, self)
 
-    def __rpow__(self, base: float) -> Term:
+    def __rpow__(self, base: float) -> Expression:
         return Symbols.exp(self * float(np.log(base)))  # type: ignore[no-any-return]
 
-    def __abs__(self) -> Term:
+    def __abs__(self) -> Expression:
         return Symbols.abs(self)  # type: ignore[no-any-return]
 
-    def __eq__(self, other: object) -> Term:  # type: ignore[override]
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
         return _made("compare", lambda x, y: x == y, self, other, text="=")
 
-    def __ne__(self, other: object) -> Term:  # type: ignore[override]
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
         return _made("compare", lambda x, y: x != y, self, other, text="≠")
 
     __hash__ = object.__hash__
 
-    def __and__(self, other: Any) -> Term:
+    def __and__(self, other: Any) -> Expression:
         return _made("compare", lambda x, y: x & y, self, other, text="and")
 
-    def __or__(self, other: Any) -> Term:
+    def __or__(self, other: Any) -> Expression:
         return _made("compare", lambda x, y: x | y, self, other, text="or")
 
-    def __invert__(self) -> Term:
+    def __invert__(self) -> Expression:
         return _made("not", lambda x: ~x, self)
 
-    def __getitem__(self, index: Any) -> Term:
+    def __getitem__(self, index: Any) -> Expression:
         if index != (slice(None), None):
             raise TypeError("an equation can hold x[:, None], but no other index")
         return self
 
-    def __gt__(self, other: Any) -> Term:
+    def __gt__(self, other: Any) -> Expression:
         return _made("compare", lambda x, y: x > y, self, other, text=">")
 
-    def __ge__(self, other: Any) -> Term:
+    def __ge__(self, other: Any) -> Expression:
         return _made("compare", lambda x, y: x >= y, self, other, text="≥")
 
-    def __lt__(self, other: Any) -> Term:
+    def __lt__(self, other: Any) -> Expression:
         return _made("compare", lambda x, y: x < y, self, other, text="<")
 
-    def __le__(self, other: Any) -> Term:
+    def __le__(self, other: Any) -> Expression:
         return _made("compare", lambda x, y: x <= y, self, other, text="≤")
 
     def __bool__(self) -> bool:
         raise TypeError("a condition is true for some tokens only: write xp.where(condition, one, other), not if")
 
 
-def name(text: str, value: Any = None) -> Term:
+def name(text: str, value: Any = None) -> Expression:
     """The symbol `text`, with its values [L] or [1] if they are known."""
-    return Term("name", (), text, value)
+    return Expression("name", (), text, value)
 
 
-def _term(x: Any) -> Term:
-    if isinstance(x, Term):
+def _term(x: Any) -> Expression:
+    if isinstance(x, Expression):
         return x
     if isinstance(x, bool) or not isinstance(x, (int, float, np.number)):
         raise TypeError(f"{type(x).__name__} is neither a number nor one of the function's arguments")
-    return Term("number", (), "", float(x))
+    return Expression("number", (), "", float(x))
 
 
 def is_number(x: Any, number: float) -> bool:
     """Whether an expression or a number is this constant."""
-    x = x if isinstance(x, Term) else _term(x)
+    x = x if isinstance(x, Expression) else _term(x)
     return x.operation == "number" and bool(x.value == number)
 
 
-def _made(operation: str, compute: Callable[..., Any], *parts: Any, text: str = "") -> Term:
+def _made(operation: str, compute: Callable[..., Any], *parts: Any, text: str = "") -> Expression:
     terms = tuple(map(_term, parts))
     known = all(term.value is not None for term in terms)
-    return Term(operation, terms, text, compute(*(term.value for term in terms)) if known else None)
+    return Expression(operation, terms, text, compute(*(term.value for term in terms)) if known else None)
 
 
-def _sum(one: Any, other: Any, sign: int) -> Term:
+def _sum(one: Any, other: Any, sign: int) -> Expression:
     if is_number(other, 0):
         return _term(one)
     if is_number(one, 0):
@@ -141,7 +141,7 @@ def _sum(one: Any, other: Any, sign: int) -> Term:
     return _made("+" if sign > 0 else "−", lambda x, y: x + sign * y, one, other)
 
 
-def _product(one: Any, other: Any) -> Term:
+def _product(one: Any, other: Any) -> Expression:
     """x·y without factors of 1, with numbers combined in front, and with log(q/p) for −log(p/q)."""
     x, y = _term(one), _term(other)
     if is_number(x, 0) or is_number(y, 0):
@@ -170,22 +170,22 @@ class Symbols:
     stop_gradient = _call("stop_gradient")
 
     @staticmethod
-    def where(condition: Any, yes: Any, no: Any) -> Term:
+    def where(condition: Any, yes: Any, no: Any) -> Expression:
         """yes if condition else no; a single number if both are the same."""
         if _term(yes).operation == "number" and is_number(no, _term(yes).value):
             return _term(yes)
         return _made("where", NumpyArrays.where, condition, yes, no)
 
     @staticmethod
-    def count_over(mask: Any) -> Term:
+    def count_over(mask: Any) -> Expression:
         """n, the number of tokens in the answer; of another mask, the number of its tokens."""
         mask = _term(mask)
         value = None if mask.value is None else NumpyArrays.count_over(mask.value)
         where, conditions = _counted(mask, "in the answer")
-        return Term("over", conditions, f"number of tokens {where}", value) if conditions else name("n", value)
+        return Expression("over", conditions, f"number of tokens {where}", value) if conditions else name("n", value)
 
     @staticmethod
-    def clip(x: Any, low: float | None = None, high: float | None = None) -> Term:
+    def clip(x: Any, low: float | None = None, high: float | None = None) -> Expression:
         """clip(x, low, high), min(x, high) or max(x, low)."""
         if low is None and high is None:
             return _term(x)
@@ -194,40 +194,40 @@ class Symbols:
         return _made("clip", lambda x, *_: NumpyArrays.clip(x, low, high), x, *given, text=text)
 
     @staticmethod
-    def let(called: str, x: Any) -> Term:
+    def let(called: str, x: Any) -> Expression:
         """x under a name that the end of the equation defines."""
         return _made("let", lambda x: x, x, text=called)
 
     @staticmethod
-    def sum_over(x: Any, mask: Any) -> Term:
+    def sum_over(x: Any, mask: Any) -> Expression:
         """Σ of x over the answer, or over the tokens of another mask."""
         return _over("Σ of", NumpyArrays.sum_over, x, mask, *_counted(_term(mask), "over the answer"))
 
     @staticmethod
-    def mean_over(x: Any, mask: Any) -> Term:
+    def mean_over(x: Any, mask: Any) -> Expression:
         """The mean of x over the answer, or over the tokens of another mask."""
         return _over("mean of", NumpyArrays.mean_over, x, mask, *_counted(_term(mask), "over the answer"))
 
     @staticmethod
-    def group_mean(x: Any, group: Any) -> Term:
+    def group_mean(x: Any, group: Any) -> Expression:
         """The mean over the prompt's answers."""
         return _over("mean of", NumpyArrays.group_mean, x, group, "over the group")
 
     @staticmethod
-    def group_std(x: Any, group: Any) -> Term:
+    def group_std(x: Any, group: Any) -> Expression:
         """The standard deviation over the prompt's answers."""
         return _over("std of", NumpyArrays.group_std, x, group, "over the group")
 
 
 def _over(
-    words: str, compute: Callable[..., Any], x: Any, by: Any, where: str, conditions: tuple[Term, ...] = ()
-) -> Term:
+    words: str, compute: Callable[..., Any], x: Any, by: Any, where: str, conditions: tuple[Expression, ...] = ()
+) -> Expression:
     x, by = _term(x), _term(by)
     known = x.value is not None and by.value is not None
-    return Term("over", (x, *conditions), f"{words} {{}} {where}", compute(x.value, by.value) if known else None)
+    return Expression("over", (x, *conditions), f"{words} {{}} {where}", compute(x.value, by.value) if known else None)
 
 
-def _counted(mask: Term, answer: str) -> tuple[str, tuple[Term, ...]]:
+def _counted(mask: Expression, answer: str) -> tuple[str, tuple[Expression, ...]]:
     """The tokens of a mask in words, with the conditions to fill in: "over the answer where {}".
 
     Without the answer's own mask, the conditions alone choose, also among tokens that the policy did not sample.
@@ -240,11 +240,11 @@ def _counted(mask: Term, answer: str) -> tuple[str, tuple[Term, ...]]:
     return f"{answer} {where}" if len(conditions) < len(parts) else where, conditions
 
 
-def _conjuncts(mask: Term) -> tuple[Term, ...]:
+def _conjuncts(mask: Expression) -> tuple[Expression, ...]:
     if mask.operation == "compare" and mask.text == "and":
         return tuple(part for each in mask.parts for part in _conjuncts(each))
     return (mask,)
 
 
-def _is_mask(term: Term) -> bool:
+def _is_mask(term: Expression) -> bool:
     return term.operation == "name" and term.text == "mask"

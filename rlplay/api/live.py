@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from rlplay.algorithms.own_choices import functions_in
-from rlplay.api.recorded import Run as RecordedRun
+from rlplay.api.recorded import RecordedRun
 from rlplay.engine.driver import Driver
 from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.job import new_job

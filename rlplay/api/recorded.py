@@ -16,7 +16,7 @@ from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 
 
-class Run:
+class RecordedRun:
     """A recorded run, finished or still growing: every question is answered from what is on disk by then."""
 
     def __init__(self, path: Path) -> None:
@@ -91,7 +91,7 @@ class Run:
         """Close the file."""
         self._reader.close()
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> RecordedRun:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -104,10 +104,10 @@ class Run:
         return found
 
 
-def open_run(name_or_path: str | Path) -> Run:
+def open_run(name_or_path: str | Path) -> RecordedRun:
     """A recorded run: a path, a name that `rlplay runs` lists or a part of one, "last", or another trainer's folder.
 
     Raises ValueError, one line, if no run or several match, or it cannot be read.
     """
     join()
-    return Run(run_file(name_or_path))
+    return RecordedRun(run_file(name_or_path))

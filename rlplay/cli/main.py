@@ -26,7 +26,7 @@ BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
 LONGEST_MESSAGE = 1000
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """A group that opens the playground if the first word is a scenario or missing."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -75,7 +75,7 @@ class Commands(click.Group):
         self.format_commands(ctx, formatter)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="rlplay %(version)s")
 def cli() -> None:
     """Watch reinforcement learning on language models happen, token by token, and play with it.

@@ -43,7 +43,7 @@ _HEAD = """\
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Playground(Server):
+class PlaygroundServer(Server):
     """One process of `rlplay SCENARIO` for each tab."""
 
     def __init__(self, words: Sequence[str], port: int) -> None:
@@ -139,5 +139,5 @@ def serve(words: Sequence[str], port: int) -> None:
     Raises ValueError, one line, if the port is taken.
     """
     sock = bound(port)
-    server = Playground(words, sock.getsockname()[1])
+    server = PlaygroundServer(words, sock.getsockname()[1])
     web.run_app(server.application(), sock=sock, print=None, shutdown_timeout=1)

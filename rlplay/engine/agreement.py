@@ -15,7 +15,7 @@ from typing import TypeVar, get_args
 import torch
 from torch import Tensor
 
-from rlplay.engine.batch import Batch, Prompts, Tokens
+from rlplay.engine.batch import Batch, Prompts, TokenBatch
 from rlplay.engine.checkpointing import layers_of
 from rlplay.engine.decode import Cached
 from rlplay.engine.fixed_cache import Fixed
@@ -160,18 +160,18 @@ def _run_as(lm: LanguageModel, kind: Kind) -> Iterator[None]:
         lm.passes = before
 
 
-def _small_batch(lm: LanguageModel) -> Tokens:
+def _small_batch(lm: LanguageModel) -> TokenBatch:
     """Three prompts of 1, 5 and 3 random tokens with three completions of 1 to 6 tokens each, in mixed order."""
     generator = torch.Generator().manual_seed(0)
     known = min(lm.vocabulary, int(lm.policy.get_input_embeddings().weight.shape[0]))
     prompts, ids = (torch.randint(0, known, shape, generator=generator).to(lm.device) for shape in ((3, 5), (9, 6)))
     mask = (torch.arange(5) >= torch.tensor([[4], [0], [2]])).long().to(lm.device)
     lengths = torch.tensor([4, 6, 1, 6, 2, 5, 3, 6, 2], device=lm.device)
-    return Tokens(Prompts([], prompts, mask), torch.arange(9, device=lm.device) // 3, ids, lengths)
+    return TokenBatch(Prompts([], prompts, mask), torch.arange(9, device=lm.device) // 3, ids, lengths)
 
 
 @torch.no_grad()
-def _alone(lm: LanguageModel, tokens: Tokens) -> Tensor:
+def _alone(lm: LanguageModel, tokens: TokenBatch) -> Tensor:
     """The log-probabilities [3, L] of each prompt's first completion, one sequence at a time, nothing padded."""
     found = torch.zeros(3, tokens.ids.shape[1], device=lm.device)
     for prompt in range(3):
@@ -183,7 +183,7 @@ def _alone(lm: LanguageModel, tokens: Tokens) -> Tensor:
     return found
 
 
-def _with_gradient(lm: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
+def _with_gradient(lm: LanguageModel, tokens: TokenBatch) -> tuple[Tensor, Tensor]:
     """Log-probabilities [R, L], 0 on padding, and the gradient of their sum by the first two matrices of the policy."""
     matrices = [p for p in lm.policy.parameters() if p.dim() == 2 and p.requires_grad][:2]
     logprobs = token_logprobs(lm, lm.policy, tokens, 1.0, worth_chunking=1) * _inside(tokens)
@@ -191,7 +191,7 @@ def _with_gradient(lm: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
     return logprobs.detach(), torch.cat([gradient.flatten() for gradient in gradients])
 
 
-def _works(lm: LanguageModel, kind: Kind, tokens: Tokens, exact: tuple[Tensor, Tensor], tolerance: float) -> bool:
+def _works(lm: LanguageModel, kind: Kind, tokens: TokenBatch, exact: tuple[Tensor, Tensor], tolerance: float) -> bool:
     """Whether passes of this kind give the log-probabilities and the gradient that are `exact`."""
 
     def found() -> tuple[Tensor, Tensor]:
@@ -206,7 +206,7 @@ def _works(lm: LanguageModel, kind: Kind, tokens: Tokens, exact: tuple[Tensor, T
     return _apart(result[0], exact[0]) <= tolerance and _apart(result[1], exact[1]) <= share * scale
 
 
-def _again(lm: LanguageModel, kind: Kind, tokens: Tokens, exact: tuple[Tensor, Tensor], tolerance: float) -> bool:
+def _again(lm: LanguageModel, kind: Kind, tokens: TokenBatch, exact: tuple[Tensor, Tensor], tolerance: float) -> bool:
     """Whether passes of this kind, whose layers are run again, give what is `exact`."""
     if not layers_of(lm.policy):
         return False
@@ -217,14 +217,14 @@ def _again(lm: LanguageModel, kind: Kind, tokens: Tokens, exact: tuple[Tensor, T
         lm.checkpointing = False
 
 
-def _caches(lm: LanguageModel, tokens: Tokens, exact: Tensor, tolerance: float, kind: type[Cached | Fixed]) -> bool:
+def _caches(lm: LanguageModel, tokens: TokenBatch, exact: Tensor, tolerance: float, kind: type[Cached | Fixed]) -> bool:
     """Whether a cache that grows, and loses and reorders rows meanwhile, gives the log-probabilities `exact`."""
     found = _tried(lambda: _decoded(lm, tokens, kind))
     return found is not None and _apart(found, exact) <= tolerance
 
 
 @torch.no_grad()
-def _decoded(lm: LanguageModel, tokens: Tokens, kind: type[Cached | Fixed]) -> Tensor:
+def _decoded(lm: LanguageModel, tokens: TokenBatch, kind: type[Cached | Fixed]) -> Tensor:
     length = tokens.ids.shape[1]
     growing, active = kind(lm, tokens.prompts, tokens.group, length), torch.arange(len(tokens.group), device=lm.device)
     found = torch.zeros(tokens.ids.shape, device=lm.device)
@@ -239,7 +239,7 @@ def _decoded(lm: LanguageModel, tokens: Tokens, kind: type[Cached | Fixed]) -> T
     return found
 
 
-def _inside(tokens: Tokens) -> Tensor:
+def _inside(tokens: TokenBatch) -> Tensor:
     return torch.arange(tokens.ids.shape[1], device=tokens.ids.device) < tokens.lengths[:, None]
 
 

@@ -41,7 +41,7 @@ class Prompts:
 
 
 @dataclass
-class Tokens:
+class TokenBatch:
     """What a forward pass needs: completions `ids` [R, L] of `lengths` [R], answering prompts `group` [R]."""
 
     prompts: Prompts
@@ -49,9 +49,9 @@ class Tokens:
     ids: Tensor
     lengths: Tensor
 
-    def of(self, rows: Tensor) -> Tokens:
+    def of(self, rows: Tensor) -> TokenBatch:
         """Those of the completions `rows` alone."""
-        return Tokens(self.prompts, self.group[rows], self.ids[rows], self.lengths[rows])
+        return TokenBatch(self.prompts, self.group[rows], self.ids[rows], self.lengths[rows])
 
 
 @dataclass
@@ -156,9 +156,9 @@ class Batch:
         """int64 [N + 1]: completion i is `offsets[i]:offsets[i + 1]` of a flat array."""
         return np.concatenate([[0], np.cumsum(self.lengths.cpu().numpy())])
 
-    def tokens(self, rows: Tensor | None = None) -> Tokens:
+    def tokens(self, rows: Tensor | None = None) -> TokenBatch:
         """The completions `rows` (all by default), still L wide, for a forward pass."""
-        every = Tokens(self.prompts, self.group, self.ids, self.lengths)
+        every = TokenBatch(self.prompts, self.group, self.ids, self.lengths)
         return every if rows is None else every.of(rows)
 
     def flat(self, values: Tensor, rows: Tensor | None = None) -> Array:

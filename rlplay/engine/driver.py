@@ -66,7 +66,7 @@ from rlplay.trace.records import (
     Stepped,
 )
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.settings_timeline import Point, Timeline, next_point
+from rlplay.trace.settings_timeline import Point, SettingsTimeline, next_point
 from rlplay.trusted import is_distrust
 from rlplay.user_code import OwnError
 
@@ -104,7 +104,7 @@ class Driver:
                 allow_running(settings)
         else:
             reached = branched = 0
-            self._timeline = Timeline(started.settings)
+            self._timeline = SettingsTimeline(started.settings)
         self._writer = run_writer(path, None if self._job.resume else started)
         self._store = SnapshotStore(self._writer, path, self._plan.stages)
         self._sink(started)

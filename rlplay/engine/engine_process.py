@@ -56,7 +56,7 @@ _IMPORTED = 0.4
 """Share of the start-up that is over once everything is imported."""
 
 
-class Session:
+class CommandLoop:
     """Carries out the screen's commands on one driver until it says stop or is gone."""
 
     def __init__(self, link: ScreenLink, driver: Driver) -> None:
@@ -260,7 +260,7 @@ def _run(link: ScreenLink, imports: Callable[[Callable[[str, float], None]], Any
         link.send(Failed(text, traceback.format_exc()))
         return 1
     try:
-        return Session(link, driver).serve()
+        return CommandLoop(link, driver).serve()
     except Exception as error:
         link.send(Failed(f"{type(error).__name__} in the engine: {error}; start it again", traceback.format_exc()))
         return 1

@@ -11,7 +11,7 @@ from rlplay.engine.forgetting import mean_nll
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import sample, unseen
 from rlplay.engine.score import score
-from rlplay.engine.state import Plan, State
+from rlplay.engine.state import RunPlan, State
 from rlplay.engine.stopwatch import spent_on, timed
 from rlplay.engine.update_summary import length_metrics, reward_metrics
 from rlplay.tasks.task import Example
@@ -24,7 +24,7 @@ class Evaluating:
     """A moment while held-out prompts are being answered: an occasion to stop, nothing to see."""
 
 
-def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
+def evaluate(state: State, plan: RunPlan) -> Iterator[Evaluating | Evaluated]:
     """Answer held-out prompts at the training temperature, a moment per position, then one record.
 
     The same prompts and the same random numbers at every evaluation, so that evaluations compare. Nothing happens
@@ -45,7 +45,7 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
 
 
 @spent_on(EVALUATE)
-def _evaluated(batch: Batch, examples: list[Example], state: State, plan: Plan) -> Evaluated:
+def _evaluated(batch: Batch, examples: list[Example], state: State, plan: RunPlan) -> Evaluated:
     batch.update = state.update
     answered = [examples[g] for g in batch.group.tolist()]
     scored = score(batch, state)

@@ -21,7 +21,7 @@ from rlplay.health.finding import Finding
 from rlplay.health.health_of_run import examine_run
 from rlplay.processes import in_several, is_first
 from rlplay.scenario.claim import Expect
-from rlplay.scenario.expect import Outcome, check, not_reached
+from rlplay.scenario.expect import ClaimResult, check, not_reached
 from rlplay.scenario.player import ScriptPlayer
 from rlplay.scenario.scenario_world import step_word
 from rlplay.scenario.schema import Job
@@ -62,7 +62,7 @@ class HeadlessRun:
         self.stopped = threading.Event()
         self.trained = 0
         self.run = run
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[ClaimResult] = []
         self._engine: Engine
         self._script = ScriptPlayer([], self, self)
 
@@ -120,7 +120,7 @@ class HeadlessRun:
         self.report.say(task.text)
         return False
 
-    def reveal(self, outcomes: list[Outcome], about: Ask | Exercise | None) -> None:
+    def reveal(self, outcomes: list[ClaimResult], about: Ask | Exercise | None) -> None:
         """Report the outcomes of claims, and the answer to a question."""
         for outcome in outcomes:
             self._tell(outcome)
@@ -130,7 +130,7 @@ class HeadlessRun:
     def look(self, verb: str, argument: Any) -> None:
         """Pass over a verb of the screen."""
 
-    def check(self, claim: Expect) -> Outcome:
+    def check(self, claim: Expect) -> ClaimResult:
         """Check a claim against the records so far."""
         return check(claim, self.run.history, self.run.ended)
 
@@ -191,7 +191,7 @@ class HeadlessRun:
     def _at_limit(self) -> bool:
         return self.limit is not None and self.trained >= self.limit
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: ClaimResult) -> None:
         self.outcomes.append(outcome)
         self.report.outcome(outcome)
 

@@ -14,21 +14,21 @@ from torch import Tensor
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
-from rlplay.engine.batch import Batch, Tokens
+from rlplay.engine.batch import Batch, TokenBatch
 from rlplay.engine.credit_phase import by_reference
-from rlplay.engine.optimize import Seen
+from rlplay.engine.optimize import TrainedMinibatch
 from rlplay.engine.pair_loss import Compared, kto_baseline, pair_loss, token_scores, with_reference
 from rlplay.engine.passes import backpropagated, rows_at_once, score_tokens, token_logprobs
-from rlplay.engine.preference_pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
+from rlplay.engine.preference_pairs import PairRows, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
 from rlplay.engine.sample import Sampling
-from rlplay.engine.state import Plan, State
+from rlplay.engine.state import RunPlan, State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import group_statistics
 from rlplay.engine.update_summary import finished, step_means
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
 
-def learn_from_answers(state: State, plan: Plan) -> Generator[Sampling | Unlabelled | AnyRecord, None, Finished]:
+def learn_from_answers(state: State, plan: RunPlan) -> Generator[Sampling | Unlabelled | AnyRecord, None, Finished]:
     """One update: draw pairs, label them, give credit, step, look again. Raises Halt as `optimize` does."""
     batch, same = yield from draw_pairs(state, plan)
     scored, pairs = yield from label(batch, same, state, plan)
@@ -38,7 +38,7 @@ def learn_from_answers(state: State, plan: Plan) -> Generator[Sampling | Unlabel
     return finished(batch, step_means(batch) | label_metrics(scored) | _reading(batch, pairs), state)
 
 
-def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credited:
+def _credit(batch: Batch, scored: Scored, pairs: PairRows, state: State) -> Credited:
     """What the loss takes for reward, and its gradient at each token, before any step is taken."""
     lm, settings, mask = state.lm, state.settings, batch.mask
     ref_top = None
@@ -65,7 +65,7 @@ def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credite
     )
 
 
-def _gradients(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Seen:
+def _gradients(batch: Batch, pairs: PairRows, part: Tensor, state: State) -> TrainedMinibatch:
     """Fill the parameters' gradients with those of the loss of the pairs `part`."""
     lm, rows = state.lm, pairs.rows(part)
     mask = batch.mask[rows]
@@ -84,10 +84,10 @@ def _gradients(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Seen:
         won, lost = compared.rewards[: len(part)], compared.rewards[len(part) :]
         margins = won - lost
         metrics |= _margin_metrics(won, lost)
-    return Seen(rows, logprobs, ratio, gradient, metrics, margins=margins)
+    return TrainedMinibatch(rows, logprobs, ratio, gradient, metrics, margins=margins)
 
 
-def _derivative(batch: Batch, pairs: Pairs, part: Tensor, logprobs: Tensor, state: State) -> tuple[Tensor, Compared]:
+def _derivative(batch: Batch, pairs: PairRows, part: Tensor, logprobs: Tensor, state: State) -> tuple[Tensor, Compared]:
     """The derivative of the loss of the pairs `part` by the log-probabilities [R, L] of their tokens, and the loss."""
     rows, settings = pairs.rows(part), state.settings
     reference = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
@@ -100,13 +100,13 @@ def _derivative(batch: Batch, pairs: Pairs, part: Tensor, logprobs: Tensor, stat
 
 
 @spent_on("forward")
-def _kto_baseline(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Tensor:
+def _kto_baseline(batch: Batch, pairs: PairRows, part: Tensor, state: State) -> Tensor:
     """KTO's z: each answer of the pairs `part` read as an answer to the batch's next prompt, labelled or not."""
     lm, rows = state.lm, pairs.rows(part)
     if lm.is_reference():
         return torch.zeros((), device=lm.device)
     others = (batch.group[rows] + 1) % len(batch.prompts.ids)
-    mismatched = Tokens(batch.prompts, others, batch.ids[rows], batch.lengths[rows])
+    mismatched = TokenBatch(batch.prompts, others, batch.ids[rows], batch.lengths[rows])
     nothing = batch.top_ids[rows][..., :0]
     own, ref = (
         score_tokens(lm, model, mismatched, nothing, batch.temperature)[0] for model in (lm.policy, lm.reference)
@@ -133,7 +133,7 @@ def _margin_metrics(won: Tensor, lost: Tensor) -> dict[str, float]:
     }
 
 
-def _reading(batch: Batch, pairs: Pairs) -> dict[str, float]:
+def _reading(batch: Batch, pairs: PairRows) -> dict[str, float]:
     """How the policy read the answers before the update: its entropy, and how often its likeliest token was theirs."""
     metrics = {"entropy": batch.entropy[batch.mask].mean().item()}
     if len(pairs.chosen):

@@ -10,18 +10,18 @@ from torch import Tensor
 from rlplay.algorithms.pair_losses import bradley_terry
 from rlplay.engine import ranks
 from rlplay.engine.batch import Batch
-from rlplay.engine.optimize import Seen
+from rlplay.engine.optimize import TrainedMinibatch
 from rlplay.engine.passes import backpropagated, rows_at_once
-from rlplay.engine.preference_pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
+from rlplay.engine.preference_pairs import PairRows, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
 from rlplay.engine.reward_model import RewardModel, prefix_scores, reward_model_of
 from rlplay.engine.sample import Sampling
-from rlplay.engine.state import Plan, State
+from rlplay.engine.state import RunPlan, State
 from rlplay.engine.tensors import Tensors, group_statistics
 from rlplay.engine.update_summary import finished, step_means
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
 
-def learn_reward_model(state: State, plan: Plan) -> Generator[Sampling | Unlabelled | AnyRecord, None, Finished]:
+def learn_reward_model(state: State, plan: RunPlan) -> Generator[Sampling | Unlabelled | AnyRecord, None, Finished]:
     """One update of the reward model, phase by phase; the policy stays as it is. Raises Halt as `optimize` does.
 
     What the records say of policy and loss is therefore exact: ratios of 1, and a derivative of 0 for every token.
@@ -48,7 +48,7 @@ def _credit(batch: Batch, scored: Scored, model: RewardModel, state: State) -> C
     )
 
 
-def _gradients(batch: Batch, pairs: Pairs, part: Tensor, model: RewardModel, state: State) -> Seen:
+def _gradients(batch: Batch, pairs: PairRows, part: Tensor, model: RewardModel, state: State) -> TrainedMinibatch:
     """Fill the reward model's gradients with those of the loss of the pairs `part`."""
     rows, count = pairs.rows(part), len(part)
     last = batch.last[rows, None]
@@ -71,7 +71,7 @@ def _gradients(batch: Batch, pairs: Pairs, part: Tensor, model: RewardModel, sta
     logprobs = batch.old_logprobs[rows]
     ratio, gradient = torch.ones_like(logprobs), torch.zeros_like(logprobs)
     metrics = {"loss": loss.item(), **_metrics(won, lost)}
-    return Seen(rows, logprobs, ratio, gradient, metrics, values=scores, margins=won - lost)
+    return TrainedMinibatch(rows, logprobs, ratio, gradient, metrics, values=scores, margins=won - lost)
 
 
 def _margins(batch: Batch, chosen: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from rlplay.engine.preference_pairs import Unlabelled
 from rlplay.engine.rollouts import rollouts
 from rlplay.engine.sample import Sampling
 from rlplay.engine.score import score
-from rlplay.engine.state import Plan, State
+from rlplay.engine.state import RunPlan, State
 from rlplay.engine.update_summary import after
 from rlplay.engine.value_learning import explore, learn_action_values
 from rlplay.engine.vine import Vining, vine
@@ -28,7 +28,7 @@ from rlplay.trace.records import AnyRecord, Finished
 Moment = Sampling | Evaluating | Vining | Unlabelled | AnyRecord
 
 
-def train(state: State, plan: Plan) -> Iterator[Moment]:
+def train(state: State, plan: RunPlan) -> Iterator[Moment]:
     """Update after update, from rewards or from given answers, as the settings say. Never ends by itself.
 
     Yields a `Sampling` at every decoded position and a record after every phase and optimizer step.
@@ -55,7 +55,7 @@ def train(state: State, plan: Plan) -> Iterator[Moment]:
         yield finished
 
 
-def learn_from_rewards(state: State, plan: Plan) -> Generator[Moment, None, Finished]:
+def learn_from_rewards(state: State, plan: RunPlan) -> Generator[Moment, None, Finished]:
     """One update of the policy gradient: sample, score, credit, update, look again."""
     state.batch = batch = yield from rollouts(state, plan)  # completions of prompts, by the current policy
     yield sampled_record(state.lm, batch, True, batch.ids.shape[1])

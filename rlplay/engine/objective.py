@@ -88,14 +88,14 @@ def objective(
 
 
 @dataclass
-class Known:
+class Arguments:
     """What a choice may take of some completions, by name, and the array namespace that it is computed over."""
 
     xp: Tensors
     by_name: dict[str, Any]
 
 
-def quantities(inputs: Inputs, log_ratio: Tensor, inside: Tensor, settings: Settings) -> Known:
+def quantities(inputs: Inputs, log_ratio: Tensor, inside: Tensor, settings: Settings) -> Arguments:
     """The arguments of a surrogate: arrays [R, L], the ratio at the settings' level, and the clip range."""
     low, high = settings.clip_range
     xp = Tensors(inputs.logprobs)
@@ -109,10 +109,10 @@ def quantities(inputs: Inputs, log_ratio: Tensor, inside: Tensor, settings: Sett
     if is_own(settings.surrogate):  # its gradient on padding may be NaN
         for name in ("logprobs", "old_logprobs", "ref_logprobs"):
             known[name] = torch.where(inside, known[name], 0.0)
-    return Known(xp, known)
+    return Arguments(xp, known)
 
 
-def _clip_state(known: Known, surrogate: Tensor, logprobs: Tensor, inside: Tensor, settings: Settings) -> Tensor:
+def _clip_state(known: Arguments, surrogate: Tensor, logprobs: Tensor, inside: Tensor, settings: Settings) -> Tensor:
     """Where the surrogate's gradient is exactly 0: at a bound or, for a user's function, where A ≠ 0. int8 [R, L]."""
     chosen, level = row(settings, "surrogate"), row(settings, "importance_sampling_level")
     if is_own(settings.surrogate):

@@ -26,7 +26,7 @@ from rlplay.trace.records import Notice, Searched, Stepped
 
 
 @dataclass
-class Seen:
+class TrainedMinibatch:
     """A minibatch whose gradients are in place: tensors [R, L] of the completions `rows` [R]; `margins` [P] of pairs.
 
     Each is what the field of `Stepped` with its name records, None where the loss has none; `entropy` is of the whole
@@ -49,7 +49,7 @@ class Seen:
 
 
 def optimize(
-    batch: Batch, items: int, gradients: Callable[[Tensor], Seen], state: State, seed: int
+    batch: Batch, items: int, gradients: Callable[[Tensor], TrainedMinibatch], state: State, seed: int
 ) -> Iterator[Stepped | Searched | Notice]:
     """Take `num_iterations` x `num_minibatches` optimizer steps on the batch, a record after each.
 
@@ -100,7 +100,7 @@ def minibatches(count: int, parts: int, seed: int, update: int, epoch: int, devi
 
 
 @spent_on("step")
-def checked_norm(update: int, state: State, seen: Seen, longest: float) -> float:
+def checked_norm(update: int, state: State, seen: TrainedMinibatch, longest: float) -> float:
     """The norm of the gradients, which are then cut to `longest`, unless that is 0.
 
     Raises Halt if the norm or the loss is not finite.
@@ -121,7 +121,7 @@ def checked_norm(update: int, state: State, seen: Seen, longest: float) -> float
     )
 
 
-def own_at_fault(seen: Seen, settings: Settings) -> bool:
+def own_at_fault(seen: TrainedMinibatch, settings: Settings) -> bool:
     """Whether the user's surrogate made gradients that are not finite: all else that the loss is made of is finite."""
     if settings.loss_type != "policy_gradient" or not is_own(settings.surrogate):
         return False
@@ -142,7 +142,7 @@ def ratio_guard(update: int, ratio: Tensor, tolerance: float) -> Iterator[Notice
         )
 
 
-def _kept(seen: Seen) -> Tensor:
+def _kept(seen: TrainedMinibatch) -> Tensor:
     """The weights [R, L] of the tokens whose surrogate counts, 0 for the others."""
     assert seen.weights is not None
     assert seen.left_out is not None
@@ -150,7 +150,7 @@ def _kept(seen: Seen) -> Tensor:
 
 
 def stepped(
-    batch: Batch, seen: Seen, metrics: dict[str, float], step: int = 0,
+    batch: Batch, seen: TrainedMinibatch, metrics: dict[str, float], step: int = 0,
     epoch: tuple[int, int] = (0, 1), minibatch: tuple[int, int] = (0, 1),
 ) -> Stepped:  # fmt: skip
     """The record of an optimizer step; `epoch` and `minibatch` are each a number from 0 and how many there are."""

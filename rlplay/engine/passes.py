@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine import ranks
-from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.batch import Prompts, TokenBatch
 from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.compat import cache_of, with_cache
 from rlplay.engine.model import LanguageModel
@@ -74,7 +74,7 @@ def _copied(layer: Any) -> Any:
 
 
 def forward(
-    lm: LanguageModel, model: Any, tokens: Tokens, hidden: bool = False, worth_chunking: int = _WORTH_CHUNKING
+    lm: LanguageModel, model: Any, tokens: TokenBatch, hidden: bool = False, worth_chunking: int = _WORTH_CHUNKING
 ) -> Iterator[Chunk]:
     """Logits before every token of the completions, and the last hidden states if `hidden`.
 
@@ -96,7 +96,7 @@ def forward(
             yield chunk
 
 
-def _shared(model: Any, tokens: Tokens, hidden: bool, fitting: int, worth_chunking: int) -> Iterator[Chunk]:
+def _shared(model: Any, tokens: TokenBatch, hidden: bool, fitting: int, worth_chunking: int) -> Iterator[Chunk]:
     used, group = torch.unique(tokens.group, return_inverse=True)
     prompts = Prompts([], tokens.prompts.ids[used], tokens.prompts.mask[used])
     out = model(
@@ -112,10 +112,10 @@ def _shared(model: Any, tokens: Tokens, hidden: bool, fitting: int, worth_chunki
     pieces = _CHUNKS if len(order) >= worth_chunking and int(lengths.min()) < int(lengths.max()) else 1
     for rows in torch.split(order, min(fitting, -(-len(order) // pieces))):
         width = int(lengths[rows].max())
-        yield _completions(model, out, Tokens(prompts, group[rows], tokens.ids[rows, :width], lengths[rows]), rows)
+        yield _completions(model, out, TokenBatch(prompts, group[rows], tokens.ids[rows, :width], lengths[rows]), rows)
 
 
-def _completions(model: Any, prompt: Any, tokens: Tokens, rows: Tensor) -> Chunk:
+def _completions(model: Any, prompt: Any, tokens: TokenBatch, rows: Tensor) -> Chunk:
     """One chunk after its prompts' pass `prompt`, whose cache is expanded to the chunk's rows."""
     width, group = tokens.ids.shape[1], tokens.group
     hidden = prompt.hidden_states is not None
@@ -137,7 +137,7 @@ def _completions(model: Any, prompt: Any, tokens: Tokens, rows: Tensor) -> Chunk
     return Chunk(rows, logits, states)
 
 
-def _plain(model: Any, tokens: Tokens, rows: Tensor, longest: int, hidden: bool) -> Chunk:
+def _plain(model: Any, tokens: TokenBatch, rows: Tensor, longest: int, hidden: bool) -> Chunk:
     """The completions `rows` after their prompts, the `longest` of which decides how far the others are padded."""
     group, width = tokens.group[rows], int(tokens.lengths[rows].max())
     ids, start = tokens.ids[rows, :width], tokens.prompts.ids.shape[1] - longest
@@ -173,7 +173,7 @@ def laid_out(chunks: list[tuple[Tensor, Tensor]], width: int) -> Tensor:
 
 
 def token_logprobs(
-    lm: LanguageModel, model: Any, tokens: Tokens, temperature: float, worth_chunking: int = _WORTH_CHUNKING
+    lm: LanguageModel, model: Any, tokens: TokenBatch, temperature: float, worth_chunking: int = _WORTH_CHUNKING
 ) -> Tensor:
     """Log-probabilities of the tokens under `model`, [R, L], gradients included; padding is 0."""
     parts = []
@@ -220,7 +220,7 @@ def backpropagated(
 
 
 def score_tokens(
-    lm: LanguageModel, model: Any, tokens: Tokens, top_ids: Tensor, temperature: float
+    lm: LanguageModel, model: Any, tokens: TokenBatch, top_ids: Tensor, temperature: float
 ) -> tuple[Tensor, Tensor]:
     """Log-probabilities under `model` of the tokens [R, L] and of the candidates `top_ids` [R, L, K]."""
     (both,) = _scores(lm, model, tokens, top_ids, temperature, False)
@@ -228,7 +228,7 @@ def score_tokens(
 
 
 def score_with_favourites(
-    lm: LanguageModel, model: Any, tokens: Tokens, top_ids: Tensor, temperature: float
+    lm: LanguageModel, model: Any, tokens: TokenBatch, top_ids: Tensor, temperature: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """As `score_tokens`, then `model`'s likeliest token at each place, int64 [R, L], and its log-probability."""
     both, favourites = _scores(lm, model, tokens, top_ids, temperature, True)
@@ -237,7 +237,7 @@ def score_with_favourites(
 
 @torch.no_grad()
 def _scores(
-    lm: LanguageModel, model: Any, tokens: Tokens, top_ids: Tensor, temperature: float, favourites: bool
+    lm: LanguageModel, model: Any, tokens: TokenBatch, top_ids: Tensor, temperature: float, favourites: bool
 ) -> list[Tensor]:
     """Log-probabilities of token, candidates and, if wanted, favourite [R, L, 1 + K (+ 1)]; then the favourites."""
     width = tokens.ids.shape[1]
@@ -257,7 +257,7 @@ def _scores(
 
 
 @torch.no_grad()
-def distributions(lm: LanguageModel, model: Any, tokens: Tokens, temperature: float) -> Tensor:
+def distributions(lm: LanguageModel, model: Any, tokens: TokenBatch, temperature: float) -> Tensor:
     """The whole next-token distributions of `model` before every token, as log-probabilities [R, L, V].
 
     Raises Halt if they are more numbers than a pass may hold.

@@ -20,20 +20,20 @@ from rlplay.engine import ranks
 from rlplay.engine.agreement import rounded
 from rlplay.engine.batch import Batch
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
-from rlplay.engine.optimize import Seen
+from rlplay.engine.optimize import TrainedMinibatch
 from rlplay.engine.passes import forward, laid_out, logprobs_of, rows_at_once
 from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors
 
 
-def gradients(batch: Batch, rows: Tensor, state: State) -> Seen:
+def gradients(batch: Batch, rows: Tensor, state: State) -> TrainedMinibatch:
     """Fill the parameters' gradients with those of the loss of the completions `rows`."""
     share, places = share_of(batch, rows, state.settings), torch.arange(len(rows), device=rows.device)
     silent = without_gradient(batch, rows, share, state)
     loud, quiet = ranks.mine(places[~silent]), ranks.mine(places[silent])
 
-    def parts_of() -> list[tuple[Tensor, Seen]]:
+    def parts_of() -> list[tuple[Tensor, TrainedMinibatch]]:
         pieces = torch.split(loud, rows_at_once(state.lm, batch.ids.shape[1])) if len(loud) else ()
         parts = [(part, _backward(batch, rows[part], share.of(part), state)) for part in pieces]
         if len(quiet):
@@ -65,7 +65,7 @@ def without_gradient(batch: Batch, rows: Tensor, share: Share, state: State) -> 
 
 
 @torch.no_grad()
-def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> Seen:
+def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMinibatch:
     """What the loss reads of completions without a gradient.
 
     Before the first optimizer step the policy is the one that sampled them, so that no pass is needed either.
@@ -112,7 +112,7 @@ def _in_loss(batch: Batch, rows: Tensor, settings: Settings) -> Tensor:
     return mask & ~batch.truncated[rows, None] if settings.mask_truncated_completions else mask
 
 
-def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> Seen:
+def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMinibatch:
     settings = state.settings
     inputs, values = _inputs(batch, rows, state)
     terms = objective(inputs, share.weights, settings, state.kl_coef, share.keep, share.bonus)
@@ -139,9 +139,9 @@ def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> Seen:
 
 def seen_of(
     rows: Tensor, logprobs: Tensor, terms: Terms, share: Share, gradient: Tensor | None, dkl_dlogp: Tensor | None
-) -> Seen:
+) -> TrainedMinibatch:
     """What the loss made of the completions `rows`, given its derivative by their log-probabilities, None for 0."""
-    return Seen(
+    return TrainedMinibatch(
         rows, logprobs.detach(), terms.ratio.detach(),
         torch.zeros_like(logprobs) if gradient is None else gradient,
         {"loss": terms.loss.item(), "policy_loss": terms.policy_loss.item()},
@@ -207,7 +207,7 @@ def _at_anchor(batch: Batch, state: State) -> bool:
     return state.lm.is_reference()
 
 
-def _joined(parts: list[Seen], places: Tensor) -> Seen:
+def _joined(parts: list[TrainedMinibatch], places: Tensor) -> TrainedMinibatch:
     """The parts of a minibatch as one: their completions at their `places` in it, their losses added up."""
     back = torch.argsort(places)
 
@@ -217,10 +217,10 @@ def _joined(parts: list[Seen], places: Tensor) -> Seen:
             return {key: sum(value[key] for value in values) for key in values[0]}
         return None if values[0] is None else torch.cat(values)[back]
 
-    return Seen(**{field.name: join(field.name) for field in fields(Seen)})
+    return TrainedMinibatch(**{field.name: join(field.name) for field in fields(TrainedMinibatch)})
 
 
-def step_metrics(batch: Batch, seen: Seen, settings: Settings) -> dict[str, float]:
+def step_metrics(batch: Batch, seen: TrainedMinibatch, settings: Settings) -> dict[str, float]:
     """The losses of `seen.metrics` and what the step's tokens say of it, under TRL's names where it has them."""
     rows, (low, high) = seen.rows, settings.clip_range
     mask = _in_loss(batch, rows, settings)

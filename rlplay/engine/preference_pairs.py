@@ -18,11 +18,11 @@ from torch import Tensor
 from rlplay.algorithms.settings import LossType
 from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
 from rlplay.engine.episodes import asked
-from rlplay.engine.optimize import Seen, optimize
+from rlplay.engine.optimize import TrainedMinibatch, optimize
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling, draw_prompts, sample
 from rlplay.engine.score import score
-from rlplay.engine.state import Halt, Plan, State
+from rlplay.engine.state import Halt, RunPlan, State
 from rlplay.engine.teacher_forcing import observed, written
 from rlplay.tasks.task import Example
 from rlplay.trace.pairs import identical_answers
@@ -40,7 +40,7 @@ class Unlabelled:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PairRows:
     """Which completions of a batch are compared: int64 [P] each, pair by pair; `rejected` [0] for demonstrations."""
 
     chosen: Tensor
@@ -51,7 +51,7 @@ class Pairs:
         return torch.cat([self.chosen[which], self.rejected[which] if len(self.rejected) else self.rejected])
 
 
-def draw_pairs(state: State, plan: Plan) -> Generator[Sampling | Sampled, None, tuple[Batch, Array]]:
+def draw_pairs(state: State, plan: RunPlan) -> Generator[Sampling | Sampled, None, tuple[Batch, Array]]:
     """Phase 1: `num_prompts` prompts with two answers each, or with one where it is only imitated.
 
     Returns the batch, and of each prompt whether its two answers are alike: bool [P].
@@ -88,7 +88,9 @@ def given_answers(examples: list[Example], loss_type: LossType, swapped: Array) 
     return answers
 
 
-def label(batch: Batch, same: Array, state: State, plan: Plan) -> Generator[Unlabelled, None, tuple[Scored, Pairs]]:
+def label(
+    batch: Batch, same: Array, state: State, plan: RunPlan
+) -> Generator[Unlabelled, None, tuple[Scored, PairRows]]:
     """Phase 2: which answer of each pair is better; a pair of the `same` answers, bool [P], ties.
 
     Raises Halt if the user has left out every pair.
@@ -124,7 +126,7 @@ def label(batch: Batch, same: Array, state: State, plan: Plan) -> Generator[Unla
 
 
 def optimize_pairs(
-    batch: Batch, pairs: Pairs, gradients: Callable[[Tensor], Seen], state: State, seed: int
+    batch: Batch, pairs: PairRows, gradients: Callable[[Tensor], TrainedMinibatch], state: State, seed: int
 ) -> Iterator[Stepped | Searched | Notice]:
     """Phase 4: `optimize` on the pairs. Where none has a label no step is taken, and a notice says so."""
     if len(pairs.chosen):
@@ -182,7 +184,7 @@ def _sigmoid(x: Array) -> Array:
     return np.asarray(0.5 * (1 + np.tanh(x / 2)))
 
 
-def _labelled(batch: Batch, second: Array, ties: Array, gold: dict[str, Array]) -> tuple[Scored, Pairs]:
+def _labelled(batch: Batch, second: Array, ties: Array, gold: dict[str, Array]) -> tuple[Scored, PairRows]:
     """The record and the pairs when the labeller prefers the first (0), the second (1) or neither (NaN): [P]."""
     answers = len(batch.group) // len(second)
     preferred = np.array([1 - second, second][:answers], dtype=np.float32).T.flatten()
@@ -198,9 +200,9 @@ def _labelled(batch: Batch, second: Array, ties: Array, gold: dict[str, Array]) 
         gold=gold,
         roles=[roles.get(won, role) for won, role in zip(preferred.tolist(), unlabelled, strict=True)],
     )
-    return scored, Pairs(chosen, rejected)
+    return scored, PairRows(chosen, rejected)
 
 
-def _swapped(plan: Plan, update: int, count: int) -> Array:
+def _swapped(plan: RunPlan, update: int, count: int) -> Array:
     """Whose answers stand in turned order, so that the first is not always the better one: bool [P]."""
     return np.random.default_rng([plan.seed, update, 6]).random(count) < 0.5

@@ -20,7 +20,7 @@ from rlplay.engine.fit import check_fit, check_settings
 from rlplay.engine.model import LanguageModel, choose_device, load_model, set_threads, wrap
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.stages import RunStage, stages_of
-from rlplay.engine.state import Plan, State
+from rlplay.engine.state import RunPlan, State
 from rlplay.engine.tool_calls import offer
 from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
@@ -38,7 +38,7 @@ from rlplay.version import __version__
 Progress = Callable[[str, float], None]
 
 
-def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
+def prepare(job: Job, progress: Progress) -> tuple[State, RunPlan, Started]:
     """Load what the job names. Raises ValueError, one line, if it is not there or does not fit together."""
     if in_several() and ranks.count() == 1:
         raise ValueError(
@@ -103,8 +103,8 @@ def _fit_together(
     settle(lm)
 
 
-def _plan(scenario: Scenario, stages: list[RunStage], tasks: list[Task]) -> Plan:
-    return Plan(
+def _plan(scenario: Scenario, stages: list[RunStage], tasks: list[Task]) -> RunPlan:
+    return RunPlan(
         seed=scenario.seed,
         stages=stages,
         max_updates=scenario.max_updates,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rlplay.algorithms.settings import REWARD_MODEL
-from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.batch import Prompts, TokenBatch
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import forward, laid_out
 from rlplay.engine.state import State
@@ -46,11 +46,11 @@ def rewards_of(state: State) -> dict[str, RewardFunction]:
     return state.task.rewards | {REWARD_MODEL: partial(answer_scores, state.lm, reward_model_of(state))}
 
 
-def prefix_scores(lm: LanguageModel, model: RewardModel, tokens: Tokens) -> Tensor:
+def prefix_scores(lm: LanguageModel, model: RewardModel, tokens: TokenBatch) -> Tensor:
     """The score of every beginning of the completions, up to and with each token: [R, L], gradients included."""
     # The hidden states of a pass stand before each token; one more token, never read, brings the one after the last.
     more = torch.cat([tokens.ids, tokens.ids[:, -1:]], dim=1)
-    longer = Tokens(tokens.prompts, tokens.group, more, tokens.lengths + 1)
+    longer = TokenBatch(tokens.prompts, tokens.group, more, tokens.lengths + 1)
     parts = []
     for chunk in forward(lm, model.backbone, longer, hidden=True):
         assert chunk.hidden is not None
@@ -69,6 +69,6 @@ def answer_scores(
     width = max(len(ids) for ids in completion_ids)
     ids = torch.tensor([row + [lm.pad_id] * (width - len(row)) for row in completion_ids], device=lm.device)
     lengths = torch.tensor([len(row) for row in completion_ids], device=lm.device)
-    tokens = Tokens(Prompts.of(lm, list(different.values())), group, ids, lengths)
+    tokens = TokenBatch(Prompts.of(lm, list(different.values())), group, ids, lengths)
     scores = prefix_scores(lm, model, tokens)
     return list(scores.gather(1, lengths[:, None] - 1).squeeze(1).tolist())

@@ -13,14 +13,14 @@ from rlplay.engine.episodes import asked
 from rlplay.engine.merge import joined, selected
 from rlplay.engine.sample import Sampling, draw_prompts, sample, unseen
 from rlplay.engine.score import score
-from rlplay.engine.state import Plan, State
+from rlplay.engine.state import RunPlan, State
 from rlplay.engine.survey import survey
 
 _ROUNDS = 4
 """Times that missing groups are sampled again before an update makes do with those it has."""
 
 
-def rollouts(state: State, plan: Plan) -> Generator[Sampling, None, Batch]:
+def rollouts(state: State, plan: RunPlan) -> Generator[Sampling, None, Batch]:
     """Sample `num_generations` completions of `num_prompts` prompts; a moment per position, then the Batch.
 
     With dynamic sampling, groups without signal are replaced; with a greedy baseline, each prompt's likeliest
@@ -38,7 +38,7 @@ def rollouts(state: State, plan: Plan) -> Generator[Sampling, None, Batch]:
     return batch
 
 
-def _answers(state: State, plan: Plan, count: int, skip: int, again: int) -> Generator[Sampling, None, Batch]:
+def _answers(state: State, plan: RunPlan, count: int, skip: int, again: int) -> Generator[Sampling, None, Batch]:
     settings, lm, update = state.settings, state.lm, state.update + 1
     task = state.task
     prompts = Prompts.of(lm, asked(draw_prompts(task.train, count, plan.seed, update, skip), task.environment))
@@ -50,7 +50,7 @@ def _answers(state: State, plan: Plan, count: int, skip: int, again: int) -> Gen
     return batch
 
 
-def _with_signal(batch: Batch, state: State, plan: Plan) -> Generator[Sampling, None, Batch]:
+def _with_signal(batch: Batch, state: State, plan: RunPlan) -> Generator[Sampling, None, Batch]:
     """Groups whose rewards differ, others sampled until there are `num_prompts` (DAPO, arXiv:2503.14476).
 
     If no group has a signal after all rounds, the first ones stay: the update will say so.
@@ -82,7 +82,7 @@ def informative_groups(batch: Batch) -> Tensor:
     return torch.tensor([g for g, mine in enumerate(known) if len(set(mine)) > 1], dtype=torch.long)
 
 
-def _greedy(batch: Batch, state: State, plan: Plan) -> Generator[Sampling, None, Tensor]:
+def _greedy(batch: Batch, state: State, plan: RunPlan) -> Generator[Sampling, None, Tensor]:
     """The reward [G] of each prompt's likeliest completion (ReMax, arXiv:2310.10505)."""
     answers = sample(
         state.lm, batch.prompts, generations=1, length=state.settings.max_completion_length,

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from rlplay.health.finding import Finding
 from rlplay.health.findings_report import heading, plain, written
-from rlplay.scenario.expect import Outcome
+from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.script import Ask
 from rlplay.trace.parts import EVALUATE
 from rlplay.trace.records import Evaluated, Finished
@@ -89,15 +89,15 @@ class Report:
     def reveal(self, step: Ask) -> None:
         """The answer to a question asked before."""
 
-    def outcome(self, outcome: Outcome) -> None:
+    def outcome(self, outcome: ClaimResult) -> None:
         """A checked expectation."""
 
-    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str, findings: Sequence[Finding]) -> None:
+    def result(self, passed: bool, outcomes: Sequence[ClaimResult], run: str, findings: Sequence[Finding]) -> None:
         """The end of the run, with what is wrong with it."""
         raise NotImplementedError
 
 
-class Lines(Report):
+class TextReport(Report):
     """For a person; on a terminal the updates rewrite one line."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
@@ -134,11 +134,11 @@ class Lines(Report):
         self.flush()
         self._line(f"= {step.choices[step.answer]}. {step.because}")
 
-    def outcome(self, outcome: Outcome) -> None:
+    def outcome(self, outcome: ClaimResult) -> None:
         self.flush()
         self._line(f"{self._marks[outcome.passed]} {outcome.finding}")
 
-    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str, findings: Sequence[Finding]) -> None:
+    def result(self, passed: bool, outcomes: Sequence[ClaimResult], run: str, findings: Sequence[Finding]) -> None:
         self.flush()
         checked = [outcome for outcome in outcomes if outcome.passed is not None]
         held = sum(outcome.passed is True for outcome in checked)
@@ -165,7 +165,7 @@ class JsonLines(Report):
         numbers = {"metrics": _finite(metrics), "seconds": seconds, "timings": _finite(timings)}
         self._object({"type": "update", "update": number, **numbers})
 
-    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str, findings: Sequence[Finding]) -> None:
+    def result(self, passed: bool, outcomes: Sequence[ClaimResult], run: str, findings: Sequence[Finding]) -> None:
         self.flush()
         found = [{"text": o.text, "passed": o.passed, "value": _number(o.value)} for o in outcomes]
         self._object({"type": "result", "passed": passed, "expectations": found, "run": run,

@@ -33,7 +33,7 @@ class Halt(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What does not change during a run."""
 
     seed: int

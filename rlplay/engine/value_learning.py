@@ -20,11 +20,11 @@ from rlplay.algorithms.value_losses import VALUE_LOSSES, moved, target, td_error
 from rlplay.engine.batch import Batch, sampled_record
 from rlplay.engine.credit_phase import token_rewards
 from rlplay.engine.model import LanguageModel
-from rlplay.engine.optimize import Seen, stepped
+from rlplay.engine.optimize import TrainedMinibatch, stepped
 from rlplay.engine.rollouts import rollouts
 from rlplay.engine.sample import Sampling
 from rlplay.engine.score import score
-from rlplay.engine.state import Halt, Plan, State
+from rlplay.engine.state import Halt, RunPlan, State
 from rlplay.engine.tensors import group_statistics
 from rlplay.engine.update_summary import finished, length_metrics, reward_metrics, step_means
 from rlplay.engine.world_policy import WorldPolicy, is_table
@@ -34,7 +34,7 @@ from rlplay.worlds.values import no_values
 from rlplay.worlds.world import World
 
 
-def learn_action_values(state: State, plan: Plan) -> Generator[Sampling | AnyRecord, None, Finished]:
+def learn_action_values(state: State, plan: RunPlan) -> Generator[Sampling | AnyRecord, None, Finished]:
     """One update: play episodes, score them, compare each move's value with its target, step, look again.
 
     Raises Halt, before the table is touched, if a value is not finite.
@@ -55,7 +55,7 @@ def learn_action_values(state: State, plan: Plan) -> Generator[Sampling | AnyRec
 
 
 @dataclass
-class Learned:
+class TablePass:
     """The table [A, V] after a pass over a batch's moves; of each move, all [N, L]: its reward, what follows it (0 at
     the end of an episode), its target, Q(s, a) just before its own step, and δ."""
 
@@ -67,7 +67,7 @@ class Learned:
     errors: Tensor
 
 
-def sweep(batch: Batch, state: State) -> Learned:
+def sweep(batch: Batch, state: State) -> TablePass:
     """Move Q(s, a) towards its target, move after move, on a copy of the table; nothing else changes.
 
     Episodes that no reward function scored are left out. Raises Halt if a value is not finite.
@@ -92,7 +92,7 @@ def sweep(batch: Batch, state: State) -> Learned:
     if not np.isfinite(table).all():
         raise Halt(f"update {batch.update}: Q is not finite, and was not changed; lower learning_rate or gamma")
     found = (torch.from_numpy(each).to(batch.ids.device) for each in (rewards, following, targets, values, errors))
-    return Learned(table, *found)
+    return TablePass(table, *found)
 
 
 def check_world(settings: Settings, lm: LanguageModel, world: World | None) -> None:
@@ -110,7 +110,7 @@ def explore(state: State) -> None:
             policy.config.exploration_rate = rate
 
 
-def _credited(batch: Batch, learned: Learned) -> Credited:
+def _credited(batch: Batch, learned: TablePass) -> Credited:
     assert batch.rewards is not None
     batch.returns, batch.advantages = learned.targets, learned.errors
     mean, std = group_statistics(batch.rewards, batch.group.cpu(), len(batch.prompts.ids))
@@ -126,7 +126,7 @@ def _credited(batch: Batch, learned: Learned) -> Credited:
     )
 
 
-def _seen(batch: Batch, learned: Learned, settings: Settings) -> Seen:
+def _seen(batch: Batch, learned: TablePass, settings: Settings) -> TrainedMinibatch:
     """The one step: a loss of ½·mean δ², whose derivative by Q(s, a) is −δ over the number of moves."""
     errors, count = learned.errors[batch.mask], int(batch.mask.sum())
     metrics = {
@@ -135,4 +135,6 @@ def _seen(batch: Batch, learned: Learned, settings: Settings) -> Seen:
         "learning_rate": settings.learning_rate,
     }
     rows = torch.arange(len(batch.group), device=batch.ids.device)
-    return Seen(rows, batch.old_logprobs, torch.ones_like(batch.old_logprobs), -learned.errors / count, metrics)
+    return TrainedMinibatch(
+        rows, batch.old_logprobs, torch.ones_like(batch.old_logprobs), -learned.errors / count, metrics
+    )

@@ -30,7 +30,7 @@ def trl(update: int, found: Sequence[Row]) -> Rollouts:
     names = [name for name in found[0] if name not in _TRL and all(_is_number(row.get(name)) for row in found)]
     rewards = {name: [row[name] for row in found] for name in names}
     answers = [
-        Answer(row["prompt"], [(text_of(row["completion"]), True)],
+        TextAnswer(row["prompt"], [(text_of(row["completion"]), True)],
                {k: v for k, v in row.items() if k not in _TRL and k not in rewards})
         for row in found
     ]  # fmt: skip
@@ -42,7 +42,7 @@ def verl(update: int, found: Sequence[Row]) -> Rollouts:
     extra = [name for name in found[0] if name not in _VERL and all(_is_number(row.get(name)) for row in found)]
     rewards = {name: [row[name] for row in found] for name in ("score", *extra)}
     answers = [
-        Answer(row["input"], [(str(row["output"]), True)],
+        TextAnswer(row["input"], [(str(row["output"]), True)],
                {k: v for k, v in row.items() if k not in _VERL and k not in extra})
         for row in found
     ]  # fmt: skip
@@ -148,7 +148,7 @@ def metrics(rollouts: Rollouts) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TextAnswer:
     """An answer of which only the text is known."""
 
     prompt: Any
@@ -162,7 +162,7 @@ class Answer:
 
 
 def worded(
-    update: int, answers: Sequence[Answer], rewards: dict[str, list[Any]], weights: dict[str, float] | None = None,
+    update: int, answers: Sequence[TextAnswer], rewards: dict[str, list[Any]], weights: dict[str, float] | None = None,
     advantages: Sequence[Any] | None = None,
 ) -> Rollouts:  # fmt: skip
     """Answers of which only the text is known: their words stand for tokens."""

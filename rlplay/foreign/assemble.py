@@ -18,7 +18,7 @@ MASKED = LEFT_OUT.index("the sampler's probability is too far from the policy's"
 """The reason of `LEFT_OUT` that a factor of 0 is."""
 
 
-class Batch:
+class GatheredBatch:
     """The answers of one update from all processes; prompts that several of them answered are one group."""
 
     def __init__(self, parts: Sequence[Rollouts]) -> None:

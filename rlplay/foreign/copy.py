@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from rlplay.foreign.files import Files, layout_of
-from rlplay.foreign.foreign_run import ForeignRunError, Source
+from rlplay.foreign.foreign_run import ForeignRun, ForeignRunError
 from rlplay.foreign.lacking import lacking
 from rlplay.foreign.layouts import SEGMENTS
 from rlplay.foreign.recording import Recording
@@ -106,7 +106,7 @@ def copy_again(run: RunReader) -> Copy | None:
         return None
 
 
-def source_of(origin: Path) -> Source:
+def source_of(origin: Path) -> ForeignRun:
     """The reader for what is at `origin`. Raises ForeignRunError if no reader knows it."""
     for folder in (origin, *sorted(origin.glob("rlplay*"), key=lambda path: path.stat().st_mtime, reverse=True)):
         if folder.is_dir() and parts(folder):

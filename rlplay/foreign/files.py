@@ -11,9 +11,9 @@ import msgspec
 
 from rlplay.algorithms.settings import Settings
 from rlplay.foreign.answer_rows import metrics
-from rlplay.foreign.assemble import Batch, finished
+from rlplay.foreign.assemble import GatheredBatch, finished
 from rlplay.foreign.foreign_run import ForeignRunError, beginning
-from rlplay.foreign.layouts import LAYOUTS, Layout, Row
+from rlplay.foreign.layouts import LAYOUTS, FileLayout, Row
 from rlplay.record.format import Ended
 from rlplay.trace.records import AnyRecord, Started
 
@@ -25,12 +25,12 @@ PATIENCE = 60.0
 """Seconds for which a file that cannot be read yet is taken to be half written."""
 
 
-def layout_of(folder: Path) -> Layout | None:
+def layout_of(folder: Path) -> FileLayout | None:
     """The layout of the files in a folder; None if it is none of them."""
     return next((layout for layout in LAYOUTS if any(_files(folder, layout))), None)
 
 
-def _files(folder: Path, layout: Layout) -> Iterator[tuple[int, Path]]:
+def _files(folder: Path, layout: FileLayout) -> Iterator[tuple[int, Path]]:
     for path in folder.glob(layout.pattern):
         found = layout.number.search(path.relative_to(folder).as_posix())
         if found and len(found[1]) <= _DIGITS:
@@ -44,7 +44,7 @@ class HalfWrittenError(Exception):
 class Files:
     """A folder with one file, or one file for each process, for every update."""
 
-    def __init__(self, path: Path, layout: Layout) -> None:
+    def __init__(self, path: Path, layout: FileLayout) -> None:
         self.path, self._layout = path, layout
         self._settings = Settings(algorithm="")  # which no file names
         self._done = 0
@@ -111,7 +111,7 @@ def age(path: Path) -> float:
         raise HalfWrittenError from None
 
 
-def read(path: Path, layout: Layout) -> list[Row]:
+def read(path: Path, layout: FileLayout) -> list[Row]:
     """The rows of a file. Raises HalfWrittenError if it is young and not whole, ForeignRunError if it is damaged."""
     try:
         return layout.read(path)
@@ -123,7 +123,7 @@ def read(path: Path, layout: Layout) -> list[Row]:
         raise ForeignRunError(f"{path} cannot be read as a file of {layout.source} ({error})") from None
 
 
-def records(number: int, content: list[Row], path: Path, layout: Layout, settings: Settings) -> list[AnyRecord]:
+def records(number: int, content: list[Row], path: Path, layout: FileLayout, settings: Settings) -> list[AnyRecord]:
     """The records of an update from the rows that `path` and others hold. Raises ForeignRunError if they do not fit."""
     if not content:
         return []
@@ -134,7 +134,7 @@ def records(number: int, content: list[Row], path: Path, layout: Layout, setting
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError, msgspec.MsgspecError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ForeignRunError(f"{path} is not a file of {layout.source}: {what}") from None
-    batch, numbers = Batch([rollouts]), metrics(rollouts)
+    batch, numbers = GatheredBatch([rollouts]), metrics(rollouts)
     made = batch.records(number, settings)
     if step is not None:
         made.append(batch.stepped(number, [(0, step)], settings))

@@ -21,7 +21,7 @@ class ForeignRunError(ValueError):
     """A run that cannot be read; one line: what, where, what to do."""
 
 
-class Source(Protocol):
+class ForeignRun(Protocol):
     """A run of another trainer, which may still grow."""
 
     path: Path

@@ -27,7 +27,7 @@ def _no_step(_update: int, _rows: list[Row]) -> Step | None:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """Where a trainer leaves its files, and what their rows say."""
 
     source: str
@@ -77,16 +77,16 @@ _RANKS = "step_*/rank_*.jsonl"
 _SUMMARIES = "iteration_*/train_rollout_summaries.jsonl"
 
 LAYOUTS = (
-    Layout("TRL", "completions/completions_*.parquet", _TRL, parquet, rows.trl),
-    Layout("TRL", "completions_*.parquet", _TRL, parquet, rows.trl),
-    Layout("prime-rl", _RANKS, _STEP, lines, rows.prime_rl, marker="step_*/STABLE",
+    FileLayout("TRL", "completions/completions_*.parquet", _TRL, parquet, rows.trl),
+    FileLayout("TRL", "completions_*.parquet", _TRL, parquet, rows.trl),
+    FileLayout("prime-rl", _RANKS, _STEP, lines, rows.prime_rl, marker="step_*/STABLE",
            step=rows.prime_rl_step),
-    Layout("prime-rl", f"token_exports/{_RANKS}", _STEP, lines, rows.prime_rl,
+    FileLayout("prime-rl", f"token_exports/{_RANKS}", _STEP, lines, rows.prime_rl,
            marker="token_exports/step_*/STABLE", step=rows.prime_rl_step),
-    Layout("tinker-cookbook", _SUMMARIES, re.compile(r"iteration_(\d+)/"), lines, tinker.summaries, 0,
+    FileLayout("tinker-cookbook", _SUMMARIES, re.compile(r"iteration_(\d+)/"), lines, tinker.summaries, 0,
            about=tinker.known),
-    Layout("verl", "*.jsonl", re.compile(r"^(\d+)\.jsonl$"), lines, rows.verl),
+    FileLayout("verl", "*.jsonl", re.compile(r"^(\d+)\.jsonl$"), lines, rows.verl),
 )  # fmt: skip
-SEGMENTS = Layout("tinker-cookbook", "tokens/segments/*.parquet", re.compile(r"$"), parquet, tinker.segments, 0,
+SEGMENTS = FileLayout("tinker-cookbook", "tokens/segments/*.parquet", re.compile(r"$"), parquet, tinker.segments, 0,
                   about=tinker.known)  # fmt: skip
 """The token database: any file may hold rows of any iteration."""

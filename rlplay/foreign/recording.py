@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlplay.algorithms.settings import Settings, decoded
-from rlplay.foreign.assemble import Batch, finished
+from rlplay.foreign.assemble import GatheredBatch, finished
 from rlplay.foreign.foreign_run import ForeignRunError, beginning, known_settings
 from rlplay.record.format import (
     Begun,
@@ -46,7 +46,7 @@ class Recording:
         self._changed: SomeSettings = {}  # settings that changed since the beginning
         self._whole: dict[str, Any] = {"offsets": {}, "changed": {}}  # the last two at the end of the last whole update
         self._waiting: dict[int, list[tuple[int, Frame]]] = {}  # by rank: frames that others have not reached yet
-        self._batch: Batch | None = None
+        self._batch: GatheredBatch | None = None
         self._members: list[int] = []  # the ranks that the batch is of
 
     def started(self) -> Started:
@@ -145,7 +145,7 @@ class Recording:
         first = frames[0][1]
         match first:
             case Rollouts():
-                self._batch = Batch([frame for _, frame in frames if isinstance(frame, Rollouts)])
+                self._batch = GatheredBatch([frame for _, frame in frames if isinstance(frame, Rollouts)])
                 self._members = [rank for rank, _ in frames]
                 return self._batch.records(first.update, self._settings)
             case Step() if self._batch is not None:

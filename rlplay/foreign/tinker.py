@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlplay.foreign.answer_rows import Answer, Row, text_of, worded
+from rlplay.foreign.answer_rows import Row, TextAnswer, text_of, worded
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.record.format import Rollouts
 
@@ -30,10 +30,10 @@ def summaries(update: int, found: Sequence[Row]) -> Rollouts:
                      [row["steps"][-1].get("metrics") or {} for row in found])  # fmt: skip
 
 
-def _summary(row: Row) -> Answer:
+def _summary(row: Row) -> TextAnswer:
     traces = [step["trace"] for step in row["steps"]]
     column = {} if "reward" not in traces[-1] else {"reference_answer": traces[-1]["reward"].get("reference_answer")}
-    return Answer(
+    return TextAnswer(
         traces[0].get("prompt", {}).get("messages", ""),
         [(text_of(trace["policy_response"]["messages"]), True) for trace in traces],
         {name: value for name, value in column.items() if value is not None},
@@ -59,17 +59,17 @@ def segments(update: int, found: Sequence[Row]) -> Rollouts:
                      [dict(each[-1]["metrics"]) for each in rows])  # fmt: skip
 
 
-def _episode(turns: Sequence[Row]) -> Answer:
+def _episode(turns: Sequence[Row]) -> TextAnswer:
     said: list[tuple[str, bool]] = []
     for place, turn in enumerate(turns):
         said += [(turn["ob_text"] or "", False)] * (place > 0)
         said.append((turn["ac_text"], True))
     first, last = turns[0], turns[-1]
     column = dict(first["attrs"]) | ({"row": first["env_row_id"]} if first["env_row_id"] is not None else {})
-    return Answer(first["ob_text"] or "", said, column, last["stop_reason"] == "length", first["group_idx"])
+    return TextAnswer(first["ob_text"] or "", said, column, last["stop_reason"] == "length", first["group_idx"])
 
 
-def _rollouts(update: int, answers: list[Answer], totals: list[Any], metrics: list[Row]) -> Rollouts:
+def _rollouts(update: int, answers: list[TextAnswer], totals: list[Any], metrics: list[Row]) -> Rollouts:
     """What was trained is the total; numbers of the environment are tracked."""
     names = [name for name in metrics[0] if all(isinstance(each.get(name), int | float) for each in metrics)]
     rewards = {REWARD: totals} | {name: [float(each[name]) for each in metrics] for name in names}

@@ -26,14 +26,14 @@ GOLD_COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Pairs:
+class WinCount:
     """Of `all` pairs of answers to one prompt with different rewards, how many were `won`; a draw counts a half."""
 
     won: float = 0.0
     all: int = 0
 
-    def __add__(self, other: Pairs) -> Pairs:
-        return Pairs(self.won + other.won, self.all + other.all)
+    def __add__(self, other: WinCount) -> WinCount:
+        return WinCount(self.won + other.won, self.all + other.all)
 
     @property
     def share(self) -> float:
@@ -67,7 +67,7 @@ def repetition(sampled: Sampled) -> Array:
     return np.array(shares)
 
 
-def compared(group: Array, rewards: Array, more: Array, kept: Array) -> Pairs:
+def compared(group: Array, rewards: Array, more: Array, kept: Array) -> WinCount:
     """Whether of two answers to one prompt the one with `more` earned more; pairs with equal `more` do not count.
 
     `rewards` and `more` are [N]; only answers in `kept`, bool [N], with a finite reward count.
@@ -82,7 +82,7 @@ def compared(group: Array, rewards: Array, more: Array, kept: Array) -> Pairs:
         counted = larger & (gained != 0)
         won += float((gained[counted] > 0).sum())
         count += int(counted.sum())
-    return Pairs(won, count)
+    return WinCount(won, count)
 
 
 def values(columns: dict[str, Any]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlplay.health.counts import (
     GOLD_COLUMNS,
-    Pairs,
+    WinCount,
     broken_marks,
     compared,
     containing,
@@ -29,7 +29,7 @@ EXAMPLES = 3
 
 
 @dataclass(frozen=True)
-class Place:
+class TokenPlace:
     """Where a finding can be seen: an answer of an update, and one of its tokens."""
 
     update: int
@@ -38,10 +38,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Example:
+class AnswerExample:
     """An answer beside what its prompt's row says."""
 
-    place: Place
+    place: TokenPlace
     prompt: str
     answer: str
     reward: float
@@ -68,8 +68,8 @@ class Digest:
     reward: float | None  # of every answer, if all earned the same
     best: float | None  # the largest reward
     silent: bool  # every advantage is 0
-    longer: dict[str, Pairs]  # in tokens and in characters: the longer answer earned more; see `_longer`
-    gold: dict[str, Pairs]  # by column: the answer that contains the column's value earned more
+    longer: dict[str, WinCount]  # in tokens and in characters: the longer answer earned more; see `_longer`
+    gold: dict[str, WinCount]  # by column: the answer that contains the column's value earned more
     contained: dict[str, int]  # by column: how many answers contain its value
     empty: int  # answers that are nothing but the token that ends them
     shift: float | None  # how much probability the update moved, see `_shift`
@@ -80,8 +80,8 @@ class Digest:
     openings: Counter[str]
     marks_within: Counter[str]
     tails: Counter[str]
-    examples: tuple[Example, ...]
-    places: dict[str, Place]  # "cut", "mark", "repeated", "longest", "mismatch", "moved"
+    examples: tuple[AnswerExample, ...]
+    places: dict[str, TokenPlace]  # "cut", "mark", "repeated", "longest", "mismatch", "moved"
 
 
 def digest(update: Update) -> Digest | None:
@@ -139,7 +139,7 @@ def digest(update: Update) -> Digest | None:
     )
 
 
-def _longer(sampled: Sampled, rewards: Array, answers: list[str]) -> dict[str, Pairs]:
+def _longer(sampled: Sampled, rewards: Array, answers: list[str]) -> dict[str, WinCount]:
     """Without episodes, whose number of moves is part of the task.
 
     An answer that ended is compared with others that ended, and one that was cut with others that were cut: an answer
@@ -163,18 +163,18 @@ def _broken(update: Update) -> tuple[str, ...]:
     return () if last is None else tuple(sorted(name for name, x in last.metrics.items() if not math.isfinite(x)))
 
 
-def _last_token(update: int, sampled: Sampled, answer: int) -> Place:
-    return Place(update, answer, int(np.diff(sampled.offsets)[answer]) - 1)
+def _last_token(update: int, sampled: Sampled, answer: int) -> TokenPlace:
+    return TokenPlace(update, answer, int(np.diff(sampled.offsets)[answer]) - 1)
 
 
-def _place(update: Update, token: int) -> Place:
+def _place(update: Update, token: int) -> TokenPlace:
     """Where a token of the flat arrays is."""
     assert update.sampled is not None
     answer = int(np.searchsorted(update.sampled.offsets, token, side="right")) - 1
-    return Place(update.number, answer, token - int(update.sampled.offsets[answer]))
+    return TokenPlace(update.number, answer, token - int(update.sampled.offsets[answer]))
 
 
-def _mismatch(update: Update) -> tuple[float, Place] | None:
+def _mismatch(update: Update) -> tuple[float, TokenPlace] | None:
     """The mean k3 before anything has moved, and the token that is farthest off."""
     sampled = update.sampled
     if sampled is None or not update.steps or update.steps[0].step != 0:
@@ -207,7 +207,7 @@ def _shift(update: Update) -> float | None:
     return float(-np.expm1(np.minimum(off, 0.0)).mean()) if len(off) else None
 
 
-def _moved(update: Update) -> tuple[float, Place] | None:
+def _moved(update: Update) -> tuple[float, TokenPlace] | None:
     """The token whose probability the update has changed most."""
     new = update.new_logprobs()
     if new is None or update.sampled is None:
@@ -217,7 +217,7 @@ def _moved(update: Update) -> tuple[float, Place] | None:
     return float(change.max()), _place(update, int(change.argmax()))
 
 
-def _examples(update: Update, answers: list[str], rewards: Array, held: dict[str, Array]) -> tuple[Example, ...]:
+def _examples(update: Update, answers: list[str], rewards: Array, held: dict[str, Array]) -> tuple[AnswerExample, ...]:
     """Answers to different prompts; first those that contain what a column of their prompt says.
 
     If a column is named as the right answer, the others do not count.
@@ -230,7 +230,12 @@ def _examples(update: Update, answers: list[str], rewards: Array, held: dict[str
     chosen = [int(rows[np.argmax(has[rows])]) for rows in of_group if len(rows)]
     firsts = sorted(chosen, key=lambda row: not has[row])[:EXAMPLES]
     return tuple(
-        Example(Place(update.number, row), sampled.prompts[int(sampled.group[row])], answers[row], float(rewards[row]),
-                values(sampled.columns[int(sampled.group[row])]) if sampled.columns else {})
+        AnswerExample(
+            TokenPlace(update.number, row),
+            sampled.prompts[int(sampled.group[row])],
+            answers[row],
+            float(rewards[row]),
+            values(sampled.columns[int(sampled.group[row])]) if sampled.columns else {},
+        )
         for row in firsts
-    )  # fmt: skip
+    )

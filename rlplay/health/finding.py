@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Literal
 
 from rlplay.algorithms.settings import Settings
-from rlplay.health.counts import Pairs
-from rlplay.health.digest import Digest, Example, Place
+from rlplay.health.counts import WinCount
+from rlplay.health.digest import AnswerExample, Digest, TokenPlace
 from rlplay.trace.history import History
 from rlplay.trace.numbers import number
 
@@ -38,8 +38,8 @@ class Finding:
     cause: str
     change: str
     settings: tuple[str, ...] = ()
-    place: Place | None = None
-    examples: tuple[Example, ...] = ()
+    place: TokenPlace | None = None
+    examples: tuple[AnswerExample, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ class Evidence:
         values = [x for _, x in self.series(name)][-count:]
         return sum(values) / len(values) if values else None
 
-    def pooled(self, kind: Literal["longer", "gold"], name: str, enough: int) -> Pairs:
+    def pooled(self, kind: Literal["longer", "gold"], name: str, enough: int) -> WinCount:
         """The pairs of the newest updates: of `RECENT`, and of as many before them as it takes to have `enough`."""
-        total = Pairs()
+        total = WinCount()
         for place, each in enumerate(reversed(self.digests)):
             if place >= RECENT and total.all >= enough:
                 break
-            pairs: dict[str, Pairs] = getattr(each, kind)
-            total += pairs.get(name, Pairs())
+            pairs: dict[str, WinCount] = getattr(each, kind)
+            total += pairs.get(name, WinCount())
         return total
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rlplay.health.digest import Example
+from rlplay.health.digest import AnswerExample
 from rlplay.health.finding import Finding
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
@@ -48,7 +48,7 @@ def parts(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "Answer", shown(example)
 
 
-def shown(example: Example) -> str:
+def shown(example: AnswerExample) -> str:
     """An answer beside what its row says: the prompt, the answer, its reward, the columns."""
     columns = "".join(f" · {visible(name)} = {_short(value)}" for name, value in example.columns.items())
     return f"{_short(example.prompt)} → “{_short(example.answer)}” · reward {number(example.reward)}{columns}"

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.equations import other_loss_terms
-from rlplay.health.counts import GOLD_COLUMNS, Pairs
+from rlplay.health.counts import GOLD_COLUMNS, WinCount
 from rlplay.health.finding import RECENT, Evidence, Finding
 from rlplay.health.setup_checks import FEWEST
 from rlplay.health.trend import ceiling, trend
@@ -117,7 +117,7 @@ def inverted(run: Evidence) -> Finding | None:
     return None
 
 
-def _pooled_gold(run: Evidence) -> dict[str, Pairs]:
+def _pooled_gold(run: Evidence) -> dict[str, WinCount]:
     names = sorted({name for each in run.digests for name in each.gold})
     return {name: run.pooled("gold", name, COMPARISONS) for name in names}
 
@@ -161,7 +161,7 @@ def length(run: Evidence) -> Finding | None:
 HALF = 0.5
 
 
-def _longer(run: Evidence) -> tuple[str, Pairs]:
+def _longer(run: Evidence) -> tuple[str, WinCount]:
     """The unit in which length decides more, with its pairs in the last updates."""
     both = {unit: run.pooled("longer", unit, PAIRS) for unit in ("tokens", "characters")}
     return max(both.items(), key=lambda item: abs(item[1].share - HALF))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rlplay.health.digest import Digest, Place
+from rlplay.health.digest import Digest, TokenPlace
 from rlplay.health.finding import Evidence, Finding
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
@@ -63,7 +63,7 @@ def _foreign_marks(now: Digest) -> Finding | None:
         "that is one token.",
         "The chat template belongs to another model: this model has not seen these marks as marks.",
         "Use the chat template that came with the model (chat_template.jinja in its folder), or its own tokenizer.",
-        place=Place(now.update, 0),
+        place=TokenPlace(now.update, 0),
     )
 
 
@@ -79,7 +79,7 @@ def _no_turn(run: Evidence) -> Finding | None:
         "add_generation_prompt, so it does not open the model's turn.",
         "Let the chat template write the mark of the model's turn after the last message if add_generation_prompt is "
         "set.",
-        place=Place(first.update, 0),
+        place=TokenPlace(first.update, 0),
     )
 
 
@@ -94,7 +94,7 @@ def _opens_with_mark(run: Evidence) -> Finding | None:
         f"{count} of {first.answers} answers of update {first.update} begin with {visible(mark)}.",
         "The prompt does not contain this mark, so the model writes it itself.",
         f"Let the chat template end the prompt with {visible(mark)}.",
-        place=Place(first.update, 0),
+        place=TokenPlace(first.update, 0),
     )
 
 

@@ -12,7 +12,7 @@ from rlplay.trace.numbers import compact, real_minus
 from rlplay.trace.update import Update
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ClaimResult(msgspec.Struct, frozen=True):
     """The result of a claim. `passed` is None if the script did not reach it, `value` is None if there is no number.
 
     `found` completes the sentence that `text` begins: the numbers, or why there are none.
@@ -29,19 +29,19 @@ class Outcome(msgspec.Struct, frozen=True):
         return f"{self.text}: {self.found}"
 
 
-def check(expect: Expect, history: Series, update: Update | None) -> Outcome:
+def check(expect: Expect, history: Series, update: Update | None) -> ClaimResult:
     """Whether the records support the claim; a claim that cannot be measured fails."""
     try:
         measured = measure(expect.quantity, history, update)
     except LookupError as error:
-        return Outcome(expect.text, False, None, f"{error.args[0]}, so there is nothing to compare")
+        return ClaimResult(expect.text, False, None, f"{error.args[0]}, so there is nothing to compare")
     passed = expect.bounds.hold(measured.value)
-    return Outcome(expect.text, passed, measured.value, _found(expect, measured, passed))
+    return ClaimResult(expect.text, passed, measured.value, _found(expect, measured, passed))
 
 
-def not_reached(expect: Expect) -> Outcome:
+def not_reached(expect: Expect) -> ClaimResult:
     """The outcome of a claim that the script did not reach."""
-    return Outcome(expect.text, None, None, "not reached")
+    return ClaimResult(expect.text, None, None, "not reached")
 
 
 def _found(expect: Expect, measured: Measured, passed: bool) -> str:

@@ -12,8 +12,21 @@ from itertools import takewhile
 from typing import Any, Protocol, cast
 
 from rlplay.scenario.claim import Expect
-from rlplay.scenario.expect import Outcome
-from rlplay.scenario.script import Ask, Change, Exercise, Pace, Prefer, Rewind, Say, ScreenVerb, Step, Train, Watch, You
+from rlplay.scenario.expect import ClaimResult
+from rlplay.scenario.script import (
+    Ask,
+    Change,
+    Exercise,
+    Pace,
+    PreferStep,
+    RewindStep,
+    Say,
+    ScreenVerb,
+    Step,
+    Train,
+    Watch,
+    You,
+)
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Choice
 
@@ -23,8 +36,8 @@ class Presenter(Protocol):
 
     def say(self, text: str) -> None: ...
     def remark(self, text: str) -> None: ...  # during a run
-    def check(self, claim: Expect) -> Outcome: ...
-    def reveal(self, outcomes: list[Outcome], about: Ask | Exercise | None) -> None: ...
+    def check(self, claim: Expect) -> ClaimResult: ...
+    def reveal(self, outcomes: list[ClaimResult], about: Ask | Exercise | None) -> None: ...
     def look(self, verb: str, argument: Any) -> None: ...
     async def ask(self, question: Ask) -> bool: ...  # False if the question was withdrawn
     async def turn(self, task: You | Exercise) -> bool: ...  # whether the learner has done it
@@ -53,7 +66,7 @@ class Reveal:
     asked: Ask | None
 
 
-Action = Say | Ask | You | Exercise | Watch | Train | Change | Prefer | Rewind | ScreenVerb | Reveal
+Action = Say | Ask | You | Exercise | Watch | Train | Change | PreferStep | RewindStep | ScreenVerb | Reveal
 
 
 class ScriptPlayer:
@@ -118,11 +131,11 @@ class ScriptPlayer:
                 self.watched.append(claim)
             case Train(until, count):
                 return await self._engine.advance(until, count)
-            case Rewind():
+            case RewindStep():
                 return await self._engine.rewind(goes_back_to(step, self._engine.update, self._engine.under_way))
             case Change(settings):
                 await self._engine.set(settings)
-            case Prefer(choices):
+            case PreferStep(choices):
                 await self._prefer(choices)
             case ScreenVerb(verb, argument):
                 self._presenter.look(verb, argument)
@@ -155,7 +168,7 @@ class ScriptPlayer:
             self._presenter.remark(claim.text)
 
 
-def goes_back_to(step: Rewind, finished: int, under_way: bool) -> int:
+def goes_back_to(step: RewindStep, finished: int, under_way: bool) -> int:
     """The update to whose end `step` goes back, of a run that has `finished` so many; -1 at the start of the run.
 
     An undo gives up the update that is `under_way`; else it takes back the last one that is finished.

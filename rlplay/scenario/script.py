@@ -83,7 +83,7 @@ class Change(msgspec.Struct, frozen=True):
     settings: SomeSettings
 
 
-class Prefer(msgspec.Struct, frozen=True):
+class PreferStep(msgspec.Struct, frozen=True):
     """Label the next pairs that wait for a label, one choice each."""
 
     choices: list[Choice]
@@ -93,7 +93,7 @@ class You(msgspec.Struct, frozen=True):
     """Tell the learner to do something, and wait until it is done; `step` does the same."""
 
     text: str
-    step: Train | Change | Prefer | Rewind | ScreenVerb
+    step: Train | Change | PreferStep | RewindStep | ScreenVerb
 
 
 class Exercise(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ class Watch(msgspec.Struct, frozen=True):
     claim: Expect
 
 
-class Rewind(msgspec.Struct, frozen=True):
+class RewindStep(msgspec.Struct, frozen=True):
     """Go back to the state after `update`; None means by one update."""
 
     update: int | None
@@ -124,7 +124,7 @@ class ScreenVerb(msgspec.Struct, frozen=True):
     argument: Any
 
 
-Step = Say | Ask | You | Exercise | Watch | Train | Change | Prefer | Rewind | ScreenVerb | Expect
+Step = Say | Ask | You | Exercise | Watch | Train | Change | PreferStep | RewindStep | ScreenVerb | Expect
 
 
 def parse(script: list[dict[str, Any]]) -> list[Step]:
@@ -178,7 +178,7 @@ def _you(verb: str, argument: Any) -> You:
     if not isinstance(argument, dict) or len(argument) != 2 or "say" not in argument:
         raise ValueError(f"{verb} takes a mapping with say and one verb, as in {{say: Press `u`., update: 1}}")
     step = parse_step({name: value for name, value in argument.items() if name != "say"})
-    if not isinstance(step, Train | Change | Prefer | Rewind | ScreenVerb):
+    if not isinstance(step, Train | Change | PreferStep | RewindStep | ScreenVerb):
         raise ValueError(f"{verb} takes a verb that the learner can perform, such as update, set or lens")
     return You(_text("say", argument["say"]), step)
 
@@ -207,9 +207,9 @@ def _watch(verb: str, argument: Any) -> Watch:
     return Watch(parse_expect({"text": _text("say", argument["say"]), **claim}))
 
 
-def _undo(verb: str, argument: Any) -> Rewind:
+def _undo(verb: str, argument: Any) -> RewindStep:
     _refuse(verb, argument)
-    return Rewind(None)
+    return RewindStep(None)
 
 
 def _refuse(verb: str, argument: Any) -> None:
@@ -243,11 +243,11 @@ def _change(_verb: str, argument: Any) -> Change:
     return Change({str(name): check(str(name), value) for name, value in argument.items()})
 
 
-def _prefer(verb: str, argument: Any) -> Prefer:
+def _prefer(verb: str, argument: Any) -> PreferStep:
     choices = argument if isinstance(argument, list) else [argument]
     if not choices or any(choice not in get_args(Choice) for choice in choices):
         raise ValueError(f"{verb} takes a, b or skip, or a list of them; got {quote(argument)}")
-    return Prefer(choices)
+    return PreferStep(choices)
 
 
 def _look(verb: str, argument: Any) -> ScreenVerb:
@@ -328,7 +328,7 @@ _READERS: dict[str, Callable[[str, Any], Step]] = {
     "ask": _ask,
     "set": _change,
     "prefer": _prefer,
-    "rewind": lambda verb, argument: Rewind(_count(verb, argument, least=0)),
+    "rewind": lambda verb, argument: RewindStep(_count(verb, argument, least=0)),
     "undo": _undo,
     "morph": _morph,
     "expect": lambda _verb, argument: parse_expect(argument),

@@ -13,7 +13,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.named_files import mapping_problems
 from rlplay.scenario.schema import Scenario, Stage
-from rlplay.scenario.script import Change, Exercise, Rewind, Step, Train, You, parse
+from rlplay.scenario.script import Change, Exercise, RewindStep, Step, Train, You, parse
 from rlplay.spelling import did_you_mean
 from rlplay.trace.text import quote
 
@@ -45,7 +45,7 @@ class ScriptSettings:
             self.settings = apply_all(self.settings, step.settings)
             if not self.in_update:
                 self.at[self.done] = self.settings
-        elif isinstance(step, Rewind):
+        elif isinstance(step, RewindStep):
             back = self.done if self.in_update else self.done - 1
             self.done, self.in_update = max(0, back if step.update is None else step.update), False
             self.at = {update: settings for update, settings in self.at.items() if update <= self.done}

@@ -10,7 +10,7 @@ from rlplay.algorithms.named import preset
 from rlplay.algorithms.own_choices import functions_in, names_file
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.kinds import SomeSettings
-from rlplay.trace.settings_timeline import Timeline
+from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trusted import place
 from rlplay.user_code import OwnError, names_function
 
@@ -28,7 +28,7 @@ def code_of(scenario: Scenario) -> list[str]:
     return list(dict.fromkeys(place(entry) for entry in entries))
 
 
-def code_of_run(scenario: Scenario, timeline: Timeline) -> list[str]:
+def code_of_run(scenario: Scenario, timeline: SettingsTimeline) -> list[str]:
     """The same for a recorded run that goes on: its scenario, and the settings that it has had since it began."""
     later = [place(entry) for settings in timeline.ever() for entry in code_in(settings)]
     return list(dict.fromkeys([*code_of(scenario), *later]))

@@ -16,7 +16,7 @@ CANDIDATES = 16
 """Candidates kept of each token, best first; some runs record the whole vocabulary."""
 
 
-class Place(NamedTuple):
+class Context(NamedTuple):
     """Where a token was chosen. A `state` names a square of a world; otherwise `before` are the answer's tokens so far.
 
     With a `prompt` (the bytes of its token ids), only answers to that prompt count.
@@ -48,7 +48,7 @@ class _Kept:
     top_ids: Array  # [T, ≤ CANDIDATES]
     top_logprobs: Array
     survey: Survey | None
-    found: tuple[Place, Belief | None] | None = None  # at the place last asked for
+    found: tuple[Context, Belief | None] | None = None  # at the place last asked for
 
 
 class Beliefs(Known[_Kept]):
@@ -60,7 +60,7 @@ class Beliefs(Known[_Kept]):
     def __init__(self, by_update: Callable[[], dict[int, Any]] = dict) -> None:
         super().__init__(by_update)
         self.pieces: dict[int, str] = {}
-        self._place: Place | None = None
+        self._place: Context | None = None
 
     @property
     def known(self) -> int:
@@ -81,7 +81,7 @@ class Beliefs(Known[_Kept]):
         self.pieces.update((each, record.pieces[each]) for each in seen if each in record.pieces)
         self._keep(record.update, kept)
 
-    def place(self, update: Update | None, cursor: tuple[int, int]) -> Place | None:
+    def place(self, update: Update | None, cursor: tuple[int, int]) -> Context | None:
         """Where the token at `cursor` (completion, token) was chosen; None before any answer, or in an empty one.
 
         The place keeps the prompt if at least half of the updates have asked it; otherwise it stands for the same
@@ -96,15 +96,15 @@ class Beliefs(Known[_Kept]):
         if token < 0 or not sampled.mask[start + token]:
             return None
         if sampled.survey is not None:
-            return Place(state=update.situation(start + token))
+            return Context(state=update.situation(start + token))
         group = int(sampled.group[row])
         ends = sampled.prompt_offsets
         prompt = sampled.prompt_ids[ends[group] : ends[group + 1]].tobytes()
         asked = sum(prompt in kept.prompts for kept in self._kept.values())
         before = tuple(sampled.token_ids[start : start + token].tolist())
-        return Place(before, prompt if 2 * asked >= max(len(self._kept), 1) else None)
+        return Context(before, prompt if 2 * asked >= max(len(self._kept), 1) else None)
 
-    def at(self, place: Place) -> dict[int, Belief]:
+    def at(self, place: Context) -> dict[int, Belief]:
         """The distribution at `place` in every update that has been there, by ascending update."""
         if place != self._place:
             self._place = place
@@ -114,7 +114,7 @@ class Beliefs(Known[_Kept]):
         found = ((number, self._kept[number].found) for number in sorted(self._kept))
         return {number: each[1] for number, each in found if each is not None and each[1] is not None}
 
-    def name(self, place: Place, token: int) -> str:
+    def name(self, place: Context, token: int) -> str:
         """The text of a token, or the action of a world."""
         surveys = (kept.survey for kept in reversed(self._kept.values()))
         if place.state and (survey := next(filter(None, surveys), None)) is not None:
@@ -122,7 +122,7 @@ class Beliefs(Known[_Kept]):
         return self.pieces.get(token, "")
 
 
-def _belief(kept: _Kept, place: Place) -> Belief | None:
+def _belief(kept: _Kept, place: Context) -> Belief | None:
     if place.state:
         if kept.survey is None or place.state not in kept.survey.states:
             return None

@@ -29,7 +29,7 @@ class Course(NamedTuple):
     flip: int | None
 
 
-class Learned(NamedTuple):
+class LearningCourses(NamedTuple):
     """The updates of the evaluations, the reward from which on a prompt counts as right, and a course per prompt."""
 
     updates: list[int]
@@ -62,14 +62,14 @@ class Evaluations(Known[Evaluated]):
             self._keep(record.update, record)
 
     @property
-    def learned(self) -> Learned:
+    def learned(self) -> LearningCourses:
         """What became of every prompt so far."""
         if self._learned[0] != self.version:
             self._learned = self.version, courses([self._kept[number] for number in sorted(self._kept)])
         return self._learned[1]
 
 
-def courses(evaluations: Sequence[Evaluated]) -> Learned:
+def courses(evaluations: Sequence[Evaluated]) -> LearningCourses:
     """What became of every prompt over the evaluations, which come by ascending update.
 
     A prompt is right if the mean reward of its answers is at least half-way between the lowest and the highest mean of
@@ -79,7 +79,7 @@ def courses(evaluations: Sequence[Evaluated]) -> Learned:
     asked = [list(each.prompts) for each in evaluations]
     kept = [each for each, prompts in zip(evaluations, asked, strict=True) if prompts == asked[-1]]
     if not kept:
-        return Learned([], 0.0, [])
+        return LearningCourses([], 0.0, [])
     parts = parts_of(kept[-1])
     means = _means(np.array([each.rewards for each in kept], dtype=np.float64), [part.start for part in parts])
     finite = means[np.isfinite(means)]
@@ -91,7 +91,7 @@ def courses(evaluations: Sequence[Evaluated]) -> Learned:
         columns = kept[-1].columns[part.start] if kept[-1].columns else {}
         answers = [each.completions[part] for each in kept]
         found.append(Course(kept[-1].prompts[part.start], columns, means[:, column].tolist(), answers, kind, flip))
-    return Learned(updates, middle, sorted(found, key=lambda each: (KINDS.index(each.kind), each.flip or 0)))
+    return LearningCourses(updates, middle, sorted(found, key=lambda each: (KINDS.index(each.kind), each.flip or 0)))
 
 
 def parts_of(evaluated: Evaluated) -> list[slice]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from rlplay.trace.answers import OF_ANSWERS, columns, measures
 from rlplay.trace.lenses import LENSES
-from rlplay.trace.pulls import Box, box, pulls
+from rlplay.trace.pulls import PlaneBox, box, pulls
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
 
@@ -89,7 +89,7 @@ class Query:
     typed: str
     conditions: tuple[Condition, ...] = ()
     text: str = ""
-    box: Box | None = None
+    box: PlaneBox | None = None
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def find(query: Query, update: Update) -> Found:
     return Found(answers, tokens, tokens)
 
 
-def _boxed(box: Box, update: Update) -> Array:
+def _boxed(box: PlaneBox, update: Update) -> Array:
     """The tokens whose dots on the pull map are in a box, bool [T]; none before there are dots."""
     tokens, found = np.zeros(update.tokens, dtype=bool), pulls(update)
     if found is not None:

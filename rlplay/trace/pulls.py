@@ -18,7 +18,7 @@ _MOST = 0.98
 """The share of the tokens whose ratios set the ends of the axis."""
 
 
-class Box(NamedTuple):
+class PlaneBox(NamedTuple):
     """A part of the plane: ratios between `left` and `right`, advantages between `low` and `high`, ends excluded."""
 
     left: float
@@ -42,14 +42,14 @@ _END = r"([-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?)?"
 _BOX = re.compile(rf"ratio {_END}\.\.{_END} A {_END}\.\.{_END}", re.IGNORECASE)
 
 
-def box(typed: str) -> Box | None:
+def box(typed: str) -> PlaneBox | None:
     """The box in `typed`; None if it is none."""
     found = _BOX.fullmatch(typed)
     if found is None:
         return None
     left, right, low, high = (None if end is None else float(end) for end in found.groups())
     lowest, highest = -math.inf, math.inf
-    return Box(
+    return PlaneBox(
         lowest if left is None else left, highest if right is None else right,
         lowest if low is None else low, highest if high is None else high,
     )  # fmt: skip

@@ -15,7 +15,7 @@ class Question(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
     """Base of what the screen asks the engine."""
 
 
-class Answer(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
+class Response(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
     """Base of what the engine answers."""
 
 
@@ -85,7 +85,7 @@ class Recall(Question, frozen=True):
     since: int = 0
 
 
-class Judged(Answer, frozen=True):
+class Judged(Response, frozen=True):
     """The answer to a `Judge`: how much of what each of the two answers of a pair has; never recorded."""
 
     pair: int
@@ -94,7 +94,7 @@ class Judged(Answer, frozen=True):
     scores: dict[str, tuple[float, float]] = {}  # first and second answer, by what the number is
 
 
-class Imagined(Answer, frozen=True):
+class Imagined(Response, frozen=True):
     """The answer to a `WhatIf`; never recorded.
 
     `before` and `after` are what optimizer steps would record, one for each minibatch of a pass over all completions,
@@ -112,7 +112,7 @@ class Imagined(Answer, frozen=True):
     losses: tuple[float, float] | None = None  # before and after: mean over the steps, no entropy bonus, no value loss
 
 
-class Peeked(Answer, frozen=True):
+class Peeked(Response, frozen=True):
     """The answer to a `Peek`: the next-token distributions of policy and frozen reference after `update` updates.
 
     Probabilities are those at `temperature`, entropies and `kl` (policy ‖ reference) of this one position, in nats.
@@ -146,7 +146,7 @@ class Tail(msgspec.Struct, frozen=True):
     reward: float | None  # of the whole answer; None if it earns none
 
 
-class Continued(Answer, frozen=True):
+class Continued(Response, frozen=True):
     """The answer to a `Continue`. Interrupted, it has no tails."""
 
     prefix: Prefix
@@ -157,7 +157,7 @@ class Continued(Answer, frozen=True):
     pieces: dict[int, str] = {}
 
 
-class Estimated(Answer, frozen=True):
+class Estimated(Response, frozen=True):
     """The answer to an `Estimate`: the mean reward of `count` answers that go on from the prefix.
 
     `interval` names what `low` and `high` are (95 %); empty if there is none yet.
@@ -176,7 +176,7 @@ class Estimated(Answer, frozen=True):
     done: bool = False
 
 
-class Recalled(Answer, frozen=True):
+class Recalled(Response, frozen=True):
     """The answer to a `Recall`: probabilities of `token_ids` under the policy as it was after each of `updates`."""
 
     prefix: Prefix

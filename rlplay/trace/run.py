@@ -10,7 +10,7 @@ from rlplay.trace.evaluations import Evaluations
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Rewound, Sampled, Started
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.settings_timeline import Timeline
+from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trace.update import Update
 
 KEPT = 12
@@ -38,7 +38,7 @@ class Run:
         self._tables: list[dict[int, Any]] = []
         self._load, self._most, self._candidates = load, kept, candidates
         self.history = History()
-        self.timeline = Timeline({})
+        self.timeline = SettingsTimeline({})
         self.beliefs = Beliefs(self.by_update)
         self.evaluations = Evaluations(self.by_update)
         self.updates: dict[int, Update] = self.by_update()
@@ -97,7 +97,7 @@ class Run:
         if (update := self.updates.get(record.update)) is not None:
             update.add(record)
 
-    def restore(self, history: History, timeline: Timeline, back_to: int | None = None) -> None:
+    def restore(self, history: History, timeline: SettingsTimeline, back_to: int | None = None) -> None:
         """Take the numbers and settings of a run file, which went back to the end of `back_to` since the last time."""
         if back_to is not None:
             self.go_back(back_to)

@@ -50,7 +50,7 @@ from rlplay.trace.runfile_format import (
     unpack,
     without_detail,
 )
-from rlplay.trace.settings_timeline import Timeline
+from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trace.sound import check_update
 from rlplay.trace.thinning import RECENT, stride
 from rlplay.trace.update import Update
@@ -323,9 +323,9 @@ class RunReader:
         """The live branch's choices between answers, in order."""
         return [r for _, r in self._records("kind = 'labelled' AND branch = 0 ORDER BY id") if isinstance(r, Labelled)]
 
-    def timeline(self) -> Timeline:
+    def timeline(self) -> SettingsTimeline:
         """The settings along the live branch."""
-        return Timeline(self.started.settings, self.changes())
+        return SettingsTimeline(self.started.settings, self.changes())
 
     def settings(self, number: int) -> dict[str, Any]:
         """The settings that held in the optimizer steps of update `number`."""

@@ -32,7 +32,7 @@ _READ_LAST: dict[str, Phase] = {
 """The last phase of an update that reads a setting; for all others that is "update"."""
 
 
-class Timeline:
+class SettingsTimeline:
     """The settings that a run has begun with and their `changes`, in the order they were made.
 
     With the seed it is all that a run needs to be done again.

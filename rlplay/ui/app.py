@@ -68,9 +68,9 @@ SWITCH = 0.0005
 
 def _palette() -> type[Provider]:
     """The command palette, imported on first use: the first frame does not need it."""
-    from rlplay.ui.command_palette import Palette
+    from rlplay.ui.command_palette import CommandProvider
 
-    return Palette
+    return CommandProvider
 
 
 class RlplayApp(GatedApp):
@@ -293,10 +293,10 @@ class RlplayApp(GatedApp):
 
     def action_command_palette(self) -> None:
         """Open the palette, unless it is open."""
-        from rlplay.ui.command_palette import Commands
+        from rlplay.ui.command_palette import PaletteScreen
 
-        if not isinstance(self.screen, Commands):
-            self.push_screen(Commands())
+        if not isinstance(self.screen, PaletteScreen):
+            self.push_screen(PaletteScreen())
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: our commands and Textual's own."""

@@ -28,7 +28,7 @@ from rlplay.ui.theme.themes import THEMES
 from rlplay.verbs import VERBS, Verb
 
 
-class Commands(OverAnother, ListedPalette):
+class PaletteScreen(OverAnother, ListedPalette):
     """Textual's palette over the playground."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ def commands(play: Playground) -> Iterator[SystemCommand]:
         yield SystemCommand(f"Theme: {name}", kind, partial(setattr, play.app, "theme", name), discover=False)
 
 
-class Palette(SystemCommandsProvider):
+class CommandProvider(SystemCommandsProvider):
     """Finds commands by words first (names, synonyms, help text) and by single letters last."""
 
     async def search(self, query: str) -> Hits:

@@ -26,7 +26,7 @@ Values = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Plan:
+class OptimalValues:
     """The optimal values V*(s) and Q*(s, a) of every state that does not end an episode."""
 
     values: Values
@@ -39,7 +39,7 @@ class Plan:
 
 
 @lru_cache(maxsize=16)
-def plan(world: World, gamma: float) -> Plan:
+def plan(world: World, gamma: float) -> OptimalValues:
     """Value iteration: V(s) ← max_a Σ p·(r + γ·V(s')), until no value changes by more than 1e-12.
 
     Raises ValueError if the values do not settle, as with γ = 1 and a reward that can be earned for ever.
@@ -47,7 +47,7 @@ def plan(world: World, gamma: float) -> Plan:
     values = _settled(world, gamma)
     if values is None:
         raise ValueError(f"the values of this world do not settle with gamma={compact(gamma)}: choose a smaller gamma")
-    return Plan(values, {state: _options(world, state, values, gamma) for state in values})
+    return OptimalValues(values, {state: _options(world, state, values, gamma) for state in values})
 
 
 def evaluate(world: World, policy: Mapping[str, Mapping[str, float]], gamma: float) -> Values:

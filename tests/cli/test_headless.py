@@ -16,10 +16,10 @@ import pytest
 
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import headless
-from rlplay.engine.run_report import JsonLines, Lines, Report
+from rlplay.engine.run_report import JsonLines, Report, TextReport
 from rlplay.engine.run_status import RunStatus
 from rlplay.health.finding import Finding
-from rlplay.scenario.expect import Outcome
+from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
@@ -155,7 +155,7 @@ def test_progress_is_for_a_terminal_only() -> None:
             return True
 
     for err, text in ((Terminal(), "loading model pocket (50%)"), (io.StringIO(), "")):
-        Lines(io.StringIO(), err).loading("loading model pocket", 0.5)
+        TextReport(io.StringIO(), err).loading("loading model pocket", 0.5)
         assert err.getvalue().removeprefix("rlplay: ").rstrip() == text
 
 
@@ -232,7 +232,7 @@ def test_a_resumed_run_goes_on_to_its_end_or_by_so_many_updates(updates: int | N
 
 def test_lines_for_a_person() -> None:
     ask = {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "It grows."}
-    played = Played([{"say": "Hello"}, {"ask": ask}, {"run": 2}, GROWS, {"say": "Bye"}], report=Lines)
+    played = Played([{"say": "Hello"}, {"ask": ask}, {"run": 2}, GROWS, {"say": "Bye"}], report=TextReport)
     lines = [line for line in played.text.splitlines() if line]
     assert lines[0] == "Hello"
     assert lines[1].startswith("? Up?")
@@ -300,7 +300,7 @@ def test_an_engine_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_is_wrong_is_explained_unless_the_claims_hold(holds: bool | None, explained: bool) -> None:
     out = io.StringIO()
     found = Finding("gamed", "The reward is being gamed", "It rose.", "The policy earns by something else.", "Look.")
-    outcomes = [] if holds is None else [Outcome("claim", holds, 0.5, "claim: 0.5")]
-    Lines(out, io.StringIO()).result(holds is not False, outcomes, "run.rlplay", [found])
+    outcomes = [] if holds is None else [ClaimResult("claim", holds, 0.5, "claim: 0.5")]
+    TextReport(out, io.StringIO()).result(holds is not False, outcomes, "run.rlplay", [found])
     assert ("Health: 1 problem found." in out.getvalue()) == explained
     assert ("The reward is being gamed" in out.getvalue()) == explained

@@ -17,7 +17,7 @@ from rlplay.cli import doctor
 from rlplay.cli import main as cli
 from rlplay.cli.types import RUN
 from rlplay.engine import headless
-from rlplay.engine.run_report import JsonLines, Lines
+from rlplay.engine.run_report import JsonLines, TextReport
 from rlplay.paths import runs_folder
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.script import parse
@@ -157,15 +157,15 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("kind", [Lines, JsonLines])
-def test_a_run_without_a_screen_obeys_none_of_its_words(kind: type[Lines] | type[JsonLines]) -> None:
+@pytest.mark.parametrize("kind", [TextReport, JsonLines])
+def test_a_run_without_a_screen_obeys_none_of_its_words(kind: type[TextReport] | type[JsonLines]) -> None:
     poison = Loud.poison
     out, err = Terminal(), Terminal()
     job = Job(msgspec.structs.replace(made(Scenario), script=[]), poison.word("path"))
     headless.run(job, parse([*lesson(poison), {"update": 2}]), None, kind(out, err), Loud)
     tame(err.getvalue())
     assert poison.fields["Notice.text"] in err.getvalue()
-    if kind is Lines:
+    if kind is TextReport:
         printed = out.getvalue()
         tame(printed.replace("\r\x1b[K", "\n"))
         assert poison.fields["script: question"] in printed

@@ -11,14 +11,14 @@ import torch
 
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import optimize
-from rlplay.engine.optimize import Seen, own_at_fault
+from rlplay.engine.optimize import TrainedMinibatch, own_at_fault
 
 TOKENS = torch.tensor([[0.5, 2.0, 3.0]])
 
 
-def seen(loss: float = 1.0, **fields: Any) -> Seen:
+def seen(loss: float = 1.0, **fields: Any) -> TrainedMinibatch:
     given = {"logprobs": TOKENS, "ratio": TOKENS, "dloss_dlogp": TOKENS * math.nan} | fields
-    return Seen(torch.tensor([0]), metrics={"loss": loss}, **given)
+    return TrainedMinibatch(torch.tensor([0]), metrics={"loss": loss}, **given)
 
 
 def test_tokens_that_were_left_out_have_no_weight() -> None:

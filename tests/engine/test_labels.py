@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlplay.engine.engine_process import Session
+from rlplay.engine.engine_process import CommandLoop
 from rlplay.engine.headless import HeadlessRun
-from rlplay.engine.run_report import Lines
+from rlplay.engine.run_report import TextReport
 from rlplay.engine.state import Halt
 from rlplay.link.messages import COMMANDS, EVENTS, Advance, Pause, Prefer, Rewind, Set, Status, Stop
 from rlplay.scenario.schema import Job, Scenario
@@ -197,7 +197,7 @@ def test_with_the_last_label_the_engine_goes_on_by_itself(start: Start) -> None:
     driver, _ = start(**GIVEN)
     labels = [Prefer(0, "a"), Judge(1), Prefer(1, "b"), Prefer(2, "skip")]
     wire = Wire(Advance("update", 2), *labels, *labels, Stop())
-    assert Session(wire, driver).serve() == 0  # type: ignore[arg-type]
+    assert CommandLoop(wire, driver).serve() == 0  # type: ignore[arg-type]
     statuses = [event for event in wire.events if isinstance(event, Status)]
     assert [(s.update, s.running, s.waits, s.asks) for s in statuses if not s.running] == [
         (0, False, False, []),
@@ -211,7 +211,7 @@ def test_with_the_last_label_the_engine_goes_on_by_itself(start: Start) -> None:
 def test_what_waits_can_be_called_off(start: Start, other: Any) -> None:
     driver, _ = start(**GIVEN)
     wire = Wire(Advance("forever"), other, *(Prefer(pair, "a") for pair in range(3)), Stop())
-    Session(wire, driver).serve()  # type: ignore[arg-type]
+    CommandLoop(wire, driver).serve()  # type: ignore[arg-type]
     last = [event for event in wire.events if isinstance(event, Status)][-1]
     assert (last.update, last.running, last.waits) == (0, False, False)
 
@@ -219,7 +219,7 @@ def test_what_waits_can_be_called_off(start: Start, other: Any) -> None:
 def test_a_labeller_who_gives_up_lets_the_gold_score_go_on(start: Start) -> None:
     driver, _ = start(**GIVEN)
     wire = Wire(Advance("update"), Prefer(0, "a"), Set({"labeller": "gold"}), Stop())
-    Session(wire, driver).serve()  # type: ignore[arg-type]
+    CommandLoop(wire, driver).serve()  # type: ignore[arg-type]
     assert driver.status().update == 1
 
 
@@ -257,7 +257,7 @@ async def test_the_user_labels_on_the_screen_and_an_update_learns_from_it(micro_
 
 def test_a_script_labels_pairs_and_a_forgotten_label_is_an_error(start: Start) -> None:
     driver, records = start(**GIVEN)
-    player = HeadlessRun(Lines(io.StringIO(), io.StringIO()), None, Run())
+    player = HeadlessRun(TextReport(io.StringIO(), io.StringIO()), None, Run())
     player.play(parse([{"phase": 1}, {"prefer": ["b", "a"]}, {"prefer": "b"}, {"update": 1}]), driver)
     assert driver.status().update == 1
     assert [r.choice for r in records if isinstance(r, Labelled)] == ["b", "a", "b"]

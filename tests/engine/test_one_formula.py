@@ -28,7 +28,7 @@ from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.pair_loss import pair_loss
 from rlplay.engine.tensors import Tensors
 from rlplay.ui.formula import surrogate as on_screen
-from rlplay.ui.formula.formula_lines import Numbers
+from rlplay.ui.formula.formula_lines import TokenNumbers
 from tests.scenario.shown import evaluated
 
 WIDTH = 4
@@ -64,7 +64,7 @@ def test_the_surrogate_on_the_screen_is_the_engines_and_the_equation_gives_it(
         keep = torch.zeros(1, WIDTH, dtype=torch.double)
         keep[0, place] = 1
         found = objective(inputs(answer), torch.ones(1, WIDTH, dtype=torch.double), s, 0.0, keep)
-        shown = Numbers(
+        shown = TokenNumbers(
             known["logprobs"][place], known["advantages"][place], found.ratio[0, place].item(), place=place,
             answer={key: values[0] for key, values in answer.items()}
             | {"ratio": found.ratio[0].numpy(), "mask": np.ones(WIDTH, dtype=bool)},

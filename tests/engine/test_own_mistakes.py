@@ -21,7 +21,7 @@ from rlplay.algorithms.own_choices import allow_all
 from rlplay.algorithms.settings import Settings, check, row
 from rlplay.cli import main as cli
 from rlplay.engine.driver import Driver
-from rlplay.engine.optimize import Seen, own_at_fault
+from rlplay.engine.optimize import TrainedMinibatch, own_at_fault
 from rlplay.engine.own_functions import allow_functions, check_finite
 from rlplay.engine.state import Halt
 from rlplay.scenario.command_line import with_changes
@@ -33,7 +33,7 @@ from rlplay.trace.records import AnyRecord, Scored
 from rlplay.trace.runfile import RunWriter
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.formula import surrogate
-from rlplay.ui.formula.formula_lines import Numbers
+from rlplay.ui.formula.formula_lines import TokenNumbers
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.knobs.draft import Draft
 from rlplay.ui.knobs.knobs_screen import KnobsScreen
@@ -123,7 +123,10 @@ def test_numbers_that_were_not_finite_before_it_are_not_the_functions_fault(star
 
 def test_a_gradient_is_the_functions_fault_only_if_all_else_is_finite(file: Write) -> None:
     own_one, fine = Settings(surrogate=file(FINE)), torch.zeros(1, 2)
-    broken, whole = torch.tensor([[0.0, torch.nan]]), Seen(torch.arange(1), fine, fine + 1, fine, {"loss": 0.5})
+    broken, whole = (
+        torch.tensor([[0.0, torch.nan]]),
+        TrainedMinibatch(torch.arange(1), fine, fine + 1, fine, {"loss": 0.5}),
+    )
     assert own_at_fault(whole, own_one)
     assert not own_at_fault(whole, Settings())
     assert not own_at_fault(whole, msgspec.structs.replace(own_one, loss_type="sigmoid"))
@@ -191,7 +194,7 @@ def test_two_parts_of_one_name_are_refused(file: Write) -> None:
 def test_a_mistake_made_while_it_is_on_the_screen_is_shown_there(broken: str, file: Write) -> None:
     s = resolve({"surrogate": file(FINE)})
     allow_all(s)
-    numbers = Numbers(logprob=-0.4, advantage=1.0, ratio=1.1)
+    numbers = TokenNumbers(logprob=-0.4, advantage=1.0, ratio=1.1)
     assert surrogate.value(s, numbers) == pytest.approx(-1.1)
     file(broken)
     assert "my.py:1" in terms(s)["S"]
@@ -213,7 +216,7 @@ def test_a_function_may_count_on_rows_of_answers(file: Write) -> None:
     allow_all(s)
     values = np.array([-0.4, -0.5])
     answer = {"logprobs": values, "old_logprobs": values, "advantages": values, "ratio": np.array([1.5, 1.0])}
-    numbers = Numbers(logprob=-0.5, advantage=1.0, ratio=1.0, answer=answer | {"mask": values < 0}, place=1)
+    numbers = TokenNumbers(logprob=-0.5, advantage=1.0, ratio=1.0, answer=answer | {"mask": values < 0}, place=1)
     assert surrogate.value(s, numbers) == -1.5
 
 

@@ -13,7 +13,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.own_choices import allow_all
 from rlplay.ui.formula import surrogate
-from rlplay.ui.formula.formula_lines import Numbers
+from rlplay.ui.formula.formula_lines import TokenNumbers
 from rlplay.ui.formula.loss import objective
 
 pytestmark = pytest.mark.usefixtures("trusts_all")
@@ -38,9 +38,9 @@ def test_a_function_that_breaks_is_shown_as_its_mistake(file: Write) -> None:
     allow_all(s)
     file("def soft_clip(xp, ratio\n")
     assert "my.py:1: SyntaxError" in terms(s)["S"]
-    assert surrogate.value(s, Numbers(logprob=-0.4, advantage=1.0, ratio=1.1)) is None
+    assert surrogate.value(s, TokenNumbers(logprob=-0.4, advantage=1.0, ratio=1.1)) is None
     assert any("SyntaxError" in "".join(text for text, _ in line)
-               for line in objective(s, Numbers(logprob=-0.4, advantage=1.0, ratio=1.1)))  # fmt: skip
+               for line in objective(s, TokenNumbers(logprob=-0.4, advantage=1.0, ratio=1.1)))  # fmt: skip
 
 
 @pytest.mark.parametrize(("about", "written"), [("Sums.", "Sums."), ("", "what {name} computes")])
@@ -54,8 +54,8 @@ def test_a_function_that_no_equation_can_hold_is_shown_by_its_result(about: str,
     assert not any("cumsum" in line for line in lines)
 
 
-def of_a_token(advantage: float, ratio: float) -> Numbers:
-    return Numbers(logprob=-0.4, advantage=advantage, ratio=ratio, weight=0.5)
+def of_a_token(advantage: float, ratio: float) -> TokenNumbers:
+    return TokenNumbers(logprob=-0.4, advantage=advantage, ratio=ratio, weight=0.5)
 
 
 def test_a_result_that_is_not_finite_is_shown_as_a_dot(file: Write) -> None:
@@ -74,7 +74,7 @@ def test_a_surrogate_without_its_quantities_has_no_number_yet(file: Write) -> No
     assert surrogate.value(s, of_a_token(1.0, 1.1)) is None
     known = {name: np.array([-0.4]) for name in ("logprobs", "old_logprobs", "advantages", "ratio")}
     whole = known | {"ref_logprobs": np.array([-0.9]), "mask": np.array([True])}
-    numbers = Numbers(logprob=-0.4, advantage=1.0, ratio=1.0, answer=whole)
+    numbers = TokenNumbers(logprob=-0.4, advantage=1.0, ratio=1.0, answer=whole)
     assert surrogate.value(s, numbers) == pytest.approx(-0.5)
 
 
@@ -120,7 +120,7 @@ def test_a_mask_that_drops_tokens_is_part_of_the_equation(
     assert terms(s)["S"] == equation
     values = np.array([-0.4, -0.5])
     answer = {"logprobs": values, "old_logprobs": values, "advantages": -values, "ratio": np.array([1.0, 1.5])}
-    numbers = Numbers(logprob=-0.4, advantage=0.4, ratio=1.0, answer=answer | {"mask": values < 0})
+    numbers = TokenNumbers(logprob=-0.4, advantage=0.4, ratio=1.0, answer=answer | {"mask": values < 0})
     assert surrogate.value(s, numbers) == by_hand
     shown = "".join(text for text, _ in surrogate.filled(s, numbers)[-2])
     assert shown.endswith(f"{by_hand:+.2f}"), shown

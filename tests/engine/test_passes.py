@@ -12,7 +12,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 
 from rlplay.engine import passes
 from rlplay.engine.agreement import settle
-from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.batch import Prompts, TokenBatch
 from rlplay.engine.model import Kind, LanguageModel
 from rlplay.engine.passes import forward, laid_out, logprobs_of, score_tokens, score_with_favourites
 from rlplay.engine.sample import sample
@@ -43,7 +43,7 @@ def lm(request: pytest.FixtureRequest) -> LanguageModel:
     return LanguageModel(policy, policy, None, torch.device("cpu"), frozenset({2}))
 
 
-def _tokens() -> Tokens:
+def _tokens() -> TokenBatch:
     generator = torch.Generator().manual_seed(5)
     mask = torch.ones(3, 7, dtype=torch.long)
     mask[0, :4] = 0
@@ -51,16 +51,18 @@ def _tokens() -> Tokens:
     ids = torch.randint(3, VOCABULARY, (3, 7), generator=generator)
     lengths = torch.tensor([6, 1, 3, 5, 2, 6, 4, 4, 1, 6, 3, 2, 5, 5, 6, 2, 3, 1])
     group = torch.arange(3).repeat_interleave(6)
-    return Tokens(Prompts([], ids, mask), group, torch.randint(3, VOCABULARY, (18, 6), generator=generator), lengths)
+    return TokenBatch(
+        Prompts([], ids, mask), group, torch.randint(3, VOCABULARY, (18, 6), generator=generator), lengths
+    )
 
 
-def _alone(model: Any, tokens: Tokens) -> list[Tensor]:
+def _alone(model: Any, tokens: TokenBatch) -> list[Tensor]:
     """Each completion after its prompt, no padding: the log-probability of each of its tokens."""
     every = zip(_distributions(model, tokens), tokens.ids, strict=True)
     return [logprobs.gather(-1, ids[: len(logprobs), None])[:, 0] for logprobs, ids in every]
 
 
-def _distributions(model: Any, tokens: Tokens, temperature: float = TEMPERATURE) -> list[Tensor]:
+def _distributions(model: Any, tokens: TokenBatch, temperature: float = TEMPERATURE) -> list[Tensor]:
     """As `_alone`, of every token of the vocabulary [l, V]."""
     result = []
     for g, ids, n in zip(tokens.group.tolist(), tokens.ids, tokens.lengths.tolist(), strict=True):
@@ -70,7 +72,7 @@ def _distributions(model: Any, tokens: Tokens, temperature: float = TEMPERATURE)
     return result
 
 
-def _together(lm: LanguageModel, tokens: Tokens) -> Tensor:
+def _together(lm: LanguageModel, tokens: TokenBatch) -> Tensor:
     parts = []
     for chunk in forward(lm, lm.policy, tokens):
         parts.append(
@@ -131,7 +133,7 @@ def test_more_padding_before_the_prompts_changes_nothing(lm: LanguageModel, kind
         prompts = Prompts(
             [], torch.nn.functional.pad(ids, (extra, 0), value=9), torch.nn.functional.pad(mask, (extra, 0))
         )
-        found.append(_together(lm, Tokens(prompts, tokens.group, tokens.ids, tokens.lengths))[inside])
+        found.append(_together(lm, TokenBatch(prompts, tokens.group, tokens.ids, tokens.lengths))[inside])
         torch.testing.assert_close(found[0], found[-1], atol=1e-5, rtol=1e-5)
 
 

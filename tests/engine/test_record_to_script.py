@@ -14,7 +14,7 @@ import pytest
 
 from rlplay.engine.driver import Driver
 from rlplay.engine.headless import HeadlessRun
-from rlplay.engine.run_report import Lines
+from rlplay.engine.run_report import TextReport
 from rlplay.scenario.loader import load
 from rlplay.scenario.new_file import from_run, write
 from rlplay.scenario.schema import Job
@@ -44,7 +44,7 @@ def played_again(tmp_path: Path, run: Path) -> tuple[list[dict[str, Any]], Path]
     write(path, from_run(run, path))
     scenario = load(path)
     again = tmp_path / "again.rlplay"
-    player = HeadlessRun(Lines(io.StringIO(), io.StringIO()), None, Run())
+    player = HeadlessRun(TextReport(io.StringIO(), io.StringIO()), None, Run())
     driver = Driver(Job(scenario, str(again), device="cpu", threads=1), player.take)
     driver.load(lambda what, fraction: None)
     player.play(parse(scenario.script), driver)

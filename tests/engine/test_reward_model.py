@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.batch import Prompts, TokenBatch
 from rlplay.engine.model import Kind
 from rlplay.engine.reward_model import RewardModel, prefix_scores, reward_model_of
 from rlplay.trace.codec import RECORDS
@@ -71,7 +71,7 @@ def test_scores_of_beginnings_are_those_of_one_sequence_at_a_time(start: Start) 
     lm, model = driver._state.lm, reward_model_of(driver._state)
     prompts = Prompts.of(lm, batch)
     ids = torch.randint(5, 200, (6, 5), generator=torch.Generator().manual_seed(1))
-    tokens = Tokens(prompts, torch.tensor([0, 0, 1, 1, 2, 2]), ids, torch.tensor([5, 3, 1, 4, 2, 5]))
+    tokens = TokenBatch(prompts, torch.tensor([0, 0, 1, 1, 2, 2]), ids, torch.tensor([5, 3, 1, 4, 2, 5]))
     with torch.no_grad():
         for kind in get_args(Kind):
             lm.passes = kind

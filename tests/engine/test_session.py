@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rlplay.algorithms.settings import Settings
-from rlplay.engine.engine_process import Session
+from rlplay.engine.engine_process import CommandLoop
 from rlplay.engine.run_status import RunStatus
 from rlplay.link.messages import EVENTS, Advance, AnyCommand, Pause, Rewind, Stop
 
@@ -74,13 +74,13 @@ class Engine:
 def test_what_is_asked_for_meanwhile(first: AnyCommand, meanwhile: list[AnyCommand], done: list[Any]) -> None:
     wire = Wire(first, *meanwhile)
     engine = Engine(wire, len(done))
-    assert Session(wire, engine).serve() == 0  # type: ignore[arg-type]
+    assert CommandLoop(wire, engine).serve() == 0  # type: ignore[arg-type]
     assert engine.done == done
 
 
 def test_a_free_run_that_a_step_ends_does_not_seem_to_rest_in_between() -> None:
     wire = Wire(Advance("forever"), Advance("update"))
-    assert Session(wire, Engine(wire, 2)).serve() == 0  # type: ignore[arg-type]
+    assert CommandLoop(wire, Engine(wire, 2)).serve() == 0  # type: ignore[arg-type]
     assert wire.running == [False, True, True, False]
 
 
@@ -90,7 +90,7 @@ def test_a_status_late_in_a_run_is_as_small_as_early() -> None:
         wire = Wire(Advance("update"))
         engine = Engine(wire, 1)
         engine.before = before
-        Session(wire, engine).serve()  # type: ignore[arg-type]
+        CommandLoop(wire, engine).serve()  # type: ignore[arg-type]
         sizes.append(max(wire.sizes))
     assert sizes[1] - sizes[0] <= 2, "an update's number of three bytes in place of one"
     assert sizes[1] < 4096

@@ -16,7 +16,7 @@ from rlplay.algorithms.apply import apply, apply_all, resolve
 from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.engine.credit_phase import assigned
 from rlplay.engine.objective import Inputs, objective
-from rlplay.engine.optimize import Seen, checked_norm, minibatches, moves_on
+from rlplay.engine.optimize import TrainedMinibatch, checked_norm, minibatches, moves_on
 from rlplay.engine.policy_gradient import seen_of, share_of, step_metrics, without_gradient
 from rlplay.engine.state import Halt
 from rlplay.engine.tensors import Tensors
@@ -37,7 +37,7 @@ def test_a_ratio_at_a_bound_is_not_outside_it(level: str) -> None:
     values = torch.cat([bounds, beyond, torch.tensor([1.0 if level == "token" else 0.0])])[None]
     batch = batch_of([(5, {}, 1.0)])
     batch.advantages = torch.ones(1, 5)
-    seen = Seen(
+    seen = TrainedMinibatch(
         torch.tensor([0]), values if level == "geometric" else torch.zeros(1, 5), values, torch.zeros(1, 5),
         {"loss": 0.0, "policy_loss": 0.0}, clip_state=torch.tensor([[0, 0, -1, 1, 0]], dtype=torch.int8),
     )  # fmt: skip
@@ -54,7 +54,9 @@ def test_a_new_surrogate_has_what_its_row_says(monkeypatch: pytest.MonkeyPatch) 
     settings = resolve({"algorithm": "grpo", "surrogate": "new", "epsilon_high": 1.5})
     batch = batch_of([(1, {}, 1.0)])
     batch.advantages, one = torch.ones(1, 1), torch.ones(1, 1)
-    seen = Seen(torch.tensor([0]), 0 * one, one, 0 * one, {"loss": 0.0, "policy_loss": 0.0}, clip_state=0 * one)
+    seen = TrainedMinibatch(
+        torch.tensor([0]), 0 * one, one, 0 * one, {"loss": 0.0, "policy_loss": 0.0}, clip_state=0 * one
+    )
     assert {"ratio_outside", "cispo_clip_ratio"} <= step_metrics(batch, seen, settings).keys()
     for other, reason in (
         ({"epsilon_high": 0.5}, "the largest weight"),
@@ -71,8 +73,8 @@ def test_a_ratio_counts_as_capped_from_beyond_the_cap_on_where_the_answer_is_goo
     ratio = torch.stack([cap, cap.nextafter(torch.tensor(9.0)), torch.tensor(4.0), torch.tensor(1.0)])[None]
     batch = batch_of([(4, {}, 1.0)])
     batch.advantages = torch.tensor([[1.0, 1.0, -1.0, 1.0]])
-    seen = Seen(torch.tensor([0]), torch.zeros(1, 4), ratio, torch.zeros(1, 4), {"loss": 0.0, "policy_loss": 0.0},
-                clip_state=torch.zeros(1, 4, dtype=torch.int8))  # fmt: skip
+    losses, clipped = {"loss": 0.0, "policy_loss": 0.0}, torch.zeros(1, 4, dtype=torch.int8)
+    seen = TrainedMinibatch(torch.tensor([0]), torch.zeros(1, 4), ratio, torch.zeros(1, 4), losses, clip_state=clipped)
     found = step_metrics(batch, seen, resolve({"algorithm": "cispo", "epsilon_high": 2.5}))
     assert found["cispo_clip_ratio"] == 0.25
 
@@ -170,7 +172,7 @@ def test_what_is_not_finite_is_counted_and_stops_the_step() -> None:
     pulls = torch.tensor([[torch.nan, 1.0, torch.inf, 0.0, 0.0]])
     for loss, gradient, bad in ((1.0, [3.0, 4.0], False), (torch.nan, [3.0, 4.0], True), (1.0, [torch.inf, 0.0], True)):
         parameter.grad = torch.tensor(gradient)
-        seen = Seen(torch.tensor([0]), torch.zeros(1, 5), torch.ones(1, 5), pulls, {"loss": loss})
+        seen = TrainedMinibatch(torch.tensor([0]), torch.zeros(1, 5), torch.ones(1, 5), pulls, {"loss": loss})
         if not bad:
             assert checked_norm(7, state, seen, 0.0) == 5
             assert parameter.grad.tolist() == gradient

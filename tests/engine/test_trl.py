@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.batch import Prompts, TokenBatch
 from rlplay.engine.model import load_model
 from rlplay.engine.passes import forward, laid_out, logprobs_of
 from rlplay.trace.records import Stepped
@@ -121,7 +121,7 @@ def test_trl_reads_the_same_probabilities(micro_models: Callable[[str], Path], a
     inside = torch.arange(width) < lengths[:, None]
     parts = [
         (chunk.rows, logprobs_of(chunk.logits, ids[chunk.rows, : chunk.logits.shape[1]], 0.7))
-        for chunk in forward(lm, lm.policy, Tokens(prompts, group, ids, lengths))
+        for chunk in forward(lm, lm.policy, TokenBatch(prompts, group, ids, lengths))
     ]
     found = trl_policy.logprobs(
         lm.reference, torch.cat([prompts.ids[group], ids], 1), torch.cat([before[group], inside], 1).long(), width, 0.7

@@ -21,7 +21,7 @@ from rlplay.algorithms.equations import terms
 from rlplay.algorithms.named import _Row, preset
 from rlplay.algorithms.settings import Settings, decoded, row
 from rlplay.engine.driver import Driver
-from rlplay.engine.engine_process import Session as EngineSession
+from rlplay.engine.engine_process import CommandLoop
 from rlplay.engine.state import Halt
 from rlplay.foreign.copy import Copy
 from rlplay.link.messages import AnyCommand, AnyEvent, Begin, Command, Status, Stop, Trust
@@ -203,7 +203,7 @@ def test_no_command_runs_code_in_the_engine(
     for command in [*commands, Stop()]:
         waiting.put(command)
     link = SimpleNamespace(commands=waiting, send=lambda event: None)
-    EngineSession(link, driver).serve()  # type: ignore[arg-type]
+    CommandLoop(link, driver).serve()  # type: ignore[arg-type]
     driver.close()
     assert not mark.exists()
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rlplay.algorithms.settings import Settings
-from rlplay.health.digest import Digest, Example, Place
+from rlplay.health.digest import AnswerExample, Digest, TokenPlace
 from rlplay.health.finding import Evidence, Finding
 from rlplay.trace.history import History
 from tests.recorded import SETTINGS
@@ -20,14 +20,14 @@ PLACES = ("cut", "mark", "repeated", "longest", "mismatch", "moved", "example")
 
 def digest_of(update: int, **fields: Any) -> Digest:
     """An update in which nothing is wrong, but for `fields`."""
-    places = {name: Place(update, answer) for answer, name in enumerate(PLACES)}
+    places = {name: TokenPlace(update, answer) for answer, name in enumerate(PLACES)}
     known: dict[str, Any] = {
         "finished": True, "broken": (), "answers": 16, "walks": False, "tokens": True, "groups": 4, "cut": 0,
         "ends_known": True, "ended_earned": None, "cut_earned": None, "limit": 0, "scored": True, "reward": None,
         "best": 1.0, "silent": False, "longer": {}, "gold": {}, "contained": {}, "empty": 0, "shift": 0.05,
         "repeats": 0.01, "mismatch": 1e-9, "apart": False, "broken_marks": {}, "openings": Counter(),
         "marks_within": Counter(), "tails": Counter(), "places": places,
-        "examples": (Example(places["example"], "P", "A", 0.0, {}),),
+        "examples": (AnswerExample(places["example"], "P", "A", 0.0, {}),),
     }  # fmt: skip
     return Digest(update=update, **known | fields)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlplay.health.counts import (
-    Pairs,
+    WinCount,
     broken_marks,
     compared,
     containing,
@@ -102,11 +102,13 @@ def test_4_grams_are_told_apart_by_the_order_of_their_tokens():
 def test_the_longer_of_two_answers_to_one_prompt_earned_more():
     group, kept = np.array([0, 0, 0, 1, 1]), np.ones(5, dtype=bool)
     more, rewards = np.array([1, 2, 3, 1, 2]), np.array([0.0, 1.0, 0.5, 1.0, 0.0])
-    assert compared(group, rewards, more, kept) == Pairs(2, 4)
-    assert compared(group, rewards, more, np.array([True, True, False, True, True])) == Pairs(1, 2)
-    assert compared(group, np.array([0.0, 1.0, np.nan, 0.5, 0.5]), more, kept) == Pairs(1, 1), "no pair earned the same"
-    assert compared(group, rewards, np.ones(5), kept) == Pairs(), "none is longer"
-    assert Pairs(1, 2) + Pairs(2, 3) == Pairs(3, 5)
+    assert compared(group, rewards, more, kept) == WinCount(2, 4)
+    assert compared(group, rewards, more, np.array([True, True, False, True, True])) == WinCount(1, 2)
+    assert compared(group, np.array([0.0, 1.0, np.nan, 0.5, 0.5]), more, kept) == WinCount(1, 1), (
+        "no pair earned the same"
+    )
+    assert compared(group, rewards, np.ones(5), kept) == WinCount(), "none is longer"
+    assert WinCount(1, 2) + WinCount(2, 3) == WinCount(3, 5)
 
 
 def test_only_numbers_and_short_texts_can_be_in_an_answer():

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from rlplay.algorithms.settings import decoded
-from rlplay.health.counts import Pairs
+from rlplay.health.counts import WinCount
 from rlplay.health.finding import RECENT
 from tests.health.evidence import evidence
 
@@ -37,7 +37,7 @@ def test_the_learning_rate_is_the_settings_or_the_last_one_logged() -> None:
 
 @pytest.mark.parametrize(("enough", "pairs"), [(1, 5), (5, 5), (6, 6), (7, 7), (99, 8)])
 def test_as_many_updates_as_it_takes_to_have_enough_pairs(enough: int, pairs: int) -> None:
-    run = evidence(RECENT + 3, gold={"a": Pairs(0.5, 1)})
-    assert run.pooled("gold", "a", enough) == Pairs(0.5 * pairs, pairs)
-    assert run.pooled("gold", "b", enough) == run.pooled("longer", "a", enough) == Pairs()
-    assert (Pairs().share, Pairs(3, 4).share) == (0.5, 0.75)
+    run = evidence(RECENT + 3, gold={"a": WinCount(0.5, 1)})
+    assert run.pooled("gold", "a", enough) == WinCount(0.5 * pairs, pairs)
+    assert run.pooled("gold", "b", enough) == run.pooled("longer", "a", enough) == WinCount()
+    assert (WinCount().share, WinCount(3, 4).share) == (0.5, 0.75)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from rlplay.health.digest import Example, Place
+from rlplay.health.digest import AnswerExample, TokenPlace
 from rlplay.health.finding import Finding
 from rlplay.health.findings_report import WIDTH, heading, plain, shown, written
 
-EXAMPLE = Example(Place(1, 2), " What is\n2? ", "four\x1b", 0.25, {"answer": "4", "topic": "sums"})
+EXAMPLE = AnswerExample(TokenPlace(1, 2), " What is\n2? ", "four\x1b", 0.25, {"answer": "4", "topic": "sums"})
 FOUND = Finding(
-    "flat", "It is flat", "e " * 80, "well-known", "Do " + "x" * 120, place=Place(3, 0, 8), examples=(EXAMPLE,)
+    "flat", "It is flat", "e " * 80, "well-known", "Do " + "x" * 120, place=TokenPlace(3, 0, 8), examples=(EXAMPLE,)
 )
 
 
@@ -45,12 +45,12 @@ def test_a_finding_in_lines() -> None:
 
 def test_long_texts_are_cut() -> None:
     for length, end in ((160, "x" * 160), (161, "x" * 159 + "…")):
-        line = shown(Example(Place(1, 2), "P", "x" * length, 1.0, {}))
+        line = shown(AnswerExample(TokenPlace(1, 2), "P", "x" * length, 1.0, {}))
         assert line == f"P → “{end}” · reward 1"
 
 
 def test_a_finding_as_data() -> None:
-    nothing = Example(Place(1, 2), "P", "A", float("nan"), {})
+    nothing = AnswerExample(TokenPlace(1, 2), "P", "A", float("nan"), {})
     data = json.loads(
         json.dumps(plain(Finding("kl", "t", "e", "c", "d", examples=(EXAMPLE, nothing))), allow_nan=False)
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rlplay.health import reward_checks as reward
-from rlplay.health.counts import Pairs
+from rlplay.health.counts import WinCount
 from rlplay.health.finding import Evidence
 from tests.health.evidence import evidence, seen_at
 
@@ -72,55 +72,55 @@ def test_a_reward_that_is_too_easy_to_earn() -> None:
 
 
 def test_a_reward_that_punishes_right_answers() -> None:
-    found = reward.inverted(evidence(gold={"row": Pairs(0, 99), "Target": Pairs(0.5, 5)}))
+    found = reward.inverted(evidence(gold={"row": WinCount(0, 99), "Target": WinCount(0.5, 5)}))
     assert found is not None
     assert found.evidence.startswith("In 22.5 of 25 pairs of answers to the same prompt, the one that contains ")
     assert "“Target”" in found.evidence
     assert (found.settings, seen_at(found), len(found.examples)) == (("reward_weights",), (6, "example"), 1)
     for gold in (
-        {"row": Pairs(0, 99)},
-        {"target": Pairs(2, 19)},
-        {"target": Pairs(0, 2)},
-        {"target": Pairs(11, 99)},
+        {"row": WinCount(0, 99)},
+        {"target": WinCount(2, 19)},
+        {"target": WinCount(0, 2)},
+        {"target": WinCount(11, 99)},
         {},
     ):
         assert reward.inverted(evidence(gold=[{}, {}, {}, {}, {}, gold])) is None, gold
-    assert reward.inverted(evidence(gold=[{}, {}, {}, {}, {}, {"target": Pairs(2, 20)}])) is not None
+    assert reward.inverted(evidence(gold=[{}, {}, {}, {}, {}, {"target": WinCount(2, 20)}])) is not None
 
 
 @pytest.mark.parametrize(
     ("gold", "words"),
     [
         (
-            {"row": Pairs(90, 99), "answer": Pairs(15, 20)},
+            {"row": WinCount(90, 99), "answer": WinCount(15, 20)},
             "answers with their “answer” earned more in 75.0 % of 20 pairs",
         ),
         (
-            {"row": Pairs(90, 100), "answer": Pairs(9, 20)},
+            {"row": WinCount(90, 100), "answer": WinCount(9, 20)},
             "answers with their “row” earned more in 90.0 % of 100 pairs",
         ),
-        ({"answer": Pairs(10, 20)}, "answers with their “answer” earned more in 50.0 % of 20 pairs"),
-        ({"answer": Pairs(19, 19)}, ""),
+        ({"answer": WinCount(10, 20)}, "answers with their “answer” earned more in 50.0 % of 20 pairs"),
+        ({"answer": WinCount(19, 19)}, ""),
         ({}, ""),
     ],
 )
-def test_right_answers_that_earn_more(gold: dict[str, Pairs], words: str) -> None:
+def test_right_answers_that_earn_more(gold: dict[str, WinCount], words: str) -> None:
     assert reward.upright(evidence(1, gold=gold)) == words
 
 
-def longer(in_tokens: Pairs, in_characters: Pairs | None = None, **fields: Any) -> Evidence:
-    return evidence(1, longer={"tokens": in_tokens, "characters": in_characters or Pairs()}, **fields)
+def longer(in_tokens: WinCount, in_characters: WinCount | None = None, **fields: Any) -> Evidence:
+    return evidence(1, longer={"tokens": in_tokens, "characters": in_characters or WinCount()}, **fields)
 
 
 @pytest.mark.parametrize(
     ("run", "title", "words"),
     [
-        (longer(Pairs(98, 100)), "longer", "In 98.0 % of 100 pairs of {}, the longer one (in tokens)"),
-        (longer(Pairs(2, 100)), "shorter", "In 98.0 % of 100 pairs of {}, the shorter one (in tok"),
-        (longer(Pairs(98, 100), tokens=False), "longer", "In 98.0 % of 100 pairs of {}, the longer one (in words)"),
-        (longer(Pairs(98, 100), Pairs(99, 100)), "longer", "In 99.0 % of 100 pairs of {}, the longer one (in chara"),
-        (longer(Pairs(98, 100), gold={"a": Pairs(19, 19)}), "longer", ""),
-        (longer(Pairs(98, 100), gold={"a": Pairs(97, 100)}), "longer", ""),
+        (longer(WinCount(98, 100)), "longer", "In 98.0 % of 100 pairs of {}, the longer one (in tokens)"),
+        (longer(WinCount(2, 100)), "shorter", "In 98.0 % of 100 pairs of {}, the shorter one (in tok"),
+        (longer(WinCount(98, 100), tokens=False), "longer", "In 98.0 % of 100 pairs of {}, the longer one (in words)"),
+        (longer(WinCount(98, 100), WinCount(99, 100)), "longer", "In 99.0 % of 100 pairs of {}, the longer one (in ch"),
+        (longer(WinCount(98, 100), gold={"a": WinCount(19, 19)}), "longer", ""),
+        (longer(WinCount(98, 100), gold={"a": WinCount(97, 100)}), "longer", ""),
     ],
 )  # fmt: skip
 def test_a_reward_that_pays_for_length(run: Evidence, title: str, words: str) -> None:
@@ -136,10 +136,10 @@ def test_a_reward_that_pays_for_length(run: Evidence, title: str, words: str) ->
 @pytest.mark.parametrize(
     "run",
     [
-        longer(Pairs(99, 99)),
-        longer(Pairs(97, 100)),
-        longer(Pairs(98, 100), gold={"a": Pairs(98, 100)}),
-        longer(Pairs(98, 100), gold={"a": Pairs(20, 20)}),
+        longer(WinCount(99, 99)),
+        longer(WinCount(97, 100)),
+        longer(WinCount(98, 100), gold={"a": WinCount(98, 100)}),
+        longer(WinCount(98, 100), gold={"a": WinCount(20, 20)}),
         evidence(1),
     ],
 )
@@ -149,7 +149,9 @@ def test_a_reward_that_does_not_pay_for_length(run: Evidence) -> None:
 
 def test_how_long_answers_have_become() -> None:
     lengths = [10.0, 10.0, 12.0, 14.0, 20.0, 20.0]
-    run = evidence(longer={"tokens": Pairs(20, 20), "characters": Pairs()}, series={"completions/mean_length": lengths})
+    run = evidence(
+        longer={"tokens": WinCount(20, 20), "characters": WinCount()}, series={"completions/mean_length": lengths}
+    )
     found = reward.length(run)
     assert found is not None
     assert found.evidence.endswith(" earned more. Answers went from 10 to 20 tokens.")

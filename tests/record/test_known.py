@@ -12,7 +12,7 @@ pytest.importorskip("trl", reason='TRL is not installed: pip install -e ".[parit
 
 import trl
 
-from rlplay.record.trl.trainer_kind import Known, known
+from rlplay.record.trl.trainer_kind import KnownTrainer, known
 from tests.record.trainers import TRAINERS
 
 
@@ -52,11 +52,11 @@ def other(self: Any, *_: Any, **__: Any) -> Any:
 )
 def test_a_subclass(kind: str, own: dict[str, Any], same: bool, tmp_path: Path) -> None:
     cls = type("_UnslothMyTrainer", (getattr(trl, kind),), own)
-    assert known(_as(cls, tmp_path, kind)) == Known("_UnslothMyTrainer", kind, same)
+    assert known(_as(cls, tmp_path, kind)) == KnownTrainer("_UnslothMyTrainer", kind, same)
 
 
 def test_a_copy_is_watched_as_its_original_without_a_formula(tmp_path: Path) -> None:
-    assert known(_as(_copied(), tmp_path, "GRPOTrainer")) == Known("_UnslothGRPOTrainer", "GRPOTrainer", False)
+    assert known(_as(_copied(), tmp_path, "GRPOTrainer")) == KnownTrainer("_UnslothGRPOTrainer", "GRPOTrainer", False)
 
 
 def test_a_method_set_on_the_trainer(tmp_path: Path) -> None:
@@ -94,10 +94,10 @@ def test_a_copy_that_takes_the_place_of_its_original(tmp_path: Path, monkeypatch
     copy = _copied(__module__="unsloth_compiled_module_grpo_trainer")
     trainer = _as(copy, tmp_path, "GRPOTrainer")
     monkeypatch.setattr(trl, "GRPOTrainer", copy)
-    assert known(trainer) == Known("_UnslothGRPOTrainer", "GRPOTrainer", False)
+    assert known(trainer) == KnownTrainer("_UnslothGRPOTrainer", "GRPOTrainer", False)
 
 
 def test_a_trainer_that_only_has_the_name_of_one(tmp_path: Path) -> None:
     base = type(TRAINERS["experimental.CPOTrainer"](tmp_path, []))
     cls = type("RLOOTrainer", (base,), {"__module__": "mine"})
-    assert known(_as(cls, tmp_path, "experimental.CPOTrainer")) == Known("RLOOTrainer", "", False)
+    assert known(_as(cls, tmp_path, "experimental.CPOTrainer")) == KnownTrainer("RLOOTrainer", "", False)

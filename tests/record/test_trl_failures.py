@@ -17,12 +17,12 @@ from rlplay.foreign.recording import Recording
 from rlplay.record.recorder import Recorder
 from rlplay.record.trl import callback, seen
 from rlplay.record.trl.callback import RlplayCallback
-from rlplay.record.trl.generations import Generation, Sampling
+from rlplay.record.trl.generations import Generation, TrainerSampling
 from rlplay.record.trl.given import Given
 from rlplay.record.trl.observer import Observer
 from rlplay.record.trl.offline import Offline
 from rlplay.record.trl.online import Online
-from rlplay.record.trl.step_metrics import Numbers
+from rlplay.record.trl.step_metrics import StepMetrics
 from rlplay.record.trl.texts import Texts
 from rlplay.trace.records import AnyRecord, Finished, Notice, Sampled, Stepped
 from tests.record.watched import Run, hanging
@@ -44,7 +44,9 @@ _OF_MODULES = [
     for name in names
 ]
 WATCHING = {
-    "GRPOTrainer": _methods(Observer, Online, Generation, Sampling, Numbers, Texts, Recorder) + _BEGIN + _OF_MODULES,
+    "GRPOTrainer": _methods(Observer, Online, Generation, TrainerSampling, StepMetrics, Texts, Recorder)
+    + _BEGIN
+    + _OF_MODULES,
     "DPOTrainer": _methods(Offline, Given),
     "experimental.SDPOTrainer": [(Observer, "_losing"), *_OF_MODULES],
 }
@@ -52,7 +54,7 @@ KEEP = ("detach", "_name")
 """What fails here leaves hooks; training goes on."""
 EVERY = [(name, owner, method) for name, places in WATCHING.items() for owner, method in places]
 QUICK = [
-    ("GRPOTrainer", Online, "_generated"), ("GRPOTrainer", Online, "_scored"), ("GRPOTrainer", Numbers, "taken"),
+    ("GRPOTrainer", Online, "_generated"), ("GRPOTrainer", Online, "_scored"), ("GRPOTrainer", StepMetrics, "taken"),
     ("GRPOTrainer", Recorder, "step"), ("GRPOTrainer", callback, "settings_of"),
     ("DPOTrainer", Given, "differentiated"),
 ]  # fmt: skip

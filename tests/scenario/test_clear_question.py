@@ -10,7 +10,7 @@ import pytest
 
 from rlplay.engine.driver import Driver
 from rlplay.engine.headless import HeadlessRun
-from rlplay.engine.run_report import Lines
+from rlplay.engine.run_report import TextReport
 from rlplay.scenario.job import new_job
 from rlplay.scenario.loader import load
 from rlplay.scenario.script import ScreenVerb, You, parse
@@ -27,7 +27,7 @@ def test_a_clear_question_is_worth_much_and_an_ambiguous_one_little(seed: int, t
         step.step.argument for step in steps
         if isinstance(step, You) and isinstance(step.step, ScreenVerb) and step.step.verb == "probe"
     ]  # fmt: skip
-    player = HeadlessRun(Lines(io.StringIO(), io.StringIO()), None, Run())
+    player = HeadlessRun(TextReport(io.StringIO(), io.StringIO()), None, Run())
     driver = Driver(new_job(scenario, tmp_path / "run.rlplay", "cpu"), player.take)
     try:
         driver.load(lambda _what, _share: None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rlplay.scenario.expect import Outcome
+from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.player import ScriptPlayer, begins_within
 from rlplay.scenario.script import Ask, parse
 
@@ -42,10 +42,10 @@ class Pretended:
 
         return call if name in ("say", "remark", "look") else called
 
-    def check(self, claim: Any) -> Outcome:
-        return Outcome(claim.text, self.holds, None, "")
+    def check(self, claim: Any) -> ClaimResult:
+        return ClaimResult(claim.text, self.holds, None, "")
 
-    def reveal(self, outcomes: list[Outcome], about: Any) -> None:
+    def reveal(self, outcomes: list[ClaimResult], about: Any) -> None:
         words = about.question if isinstance(about, Ask) else None if about is None else about.text
         self.calls.append(("reveal", [each.text for each in outcomes], words))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplay.scenario.script import Ask, Change, Rewind, Say, ScreenVerb, Train, parse, parse_step
+from rlplay.scenario.script import Ask, Change, RewindStep, Say, ScreenVerb, Train, parse, parse_step
 from rlplay.verbs import VERBS
 
 CLAIM = {"text": "It learns", "metric": "reward", "above": 0}
@@ -28,8 +28,8 @@ QUESTION = {"question": "Up or down?", "choices": ["up", "down"], "answer": "dow
         ({"phase": 2}, Train("phase", 2)),
         ({"step": 1}, Train("step", 1)),
         ({"set": {"beta": "0.1", "num_prompts": 4}}, Change({"beta": 0.1, "num_prompts": 4})),
-        ({"undo": None}, Rewind(None)),
-        ({"rewind": 0}, Rewind(0)),
+        ({"undo": None}, RewindStep(None)),
+        ({"rewind": 0}, RewindStep(0)),
         ({"lens": "credit"}, ScreenVerb("lens", "credit")),
         ({"lens": "auto"}, ScreenVerb("lens", "auto")),
         ({"focus": {"completion": 0, "token": 2}}, ScreenVerb("focus", {"completion": 0, "token": 2})),

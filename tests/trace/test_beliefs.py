@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.trace.beliefs import CANDIDATES, Beliefs, Place
+from rlplay.trace.beliefs import CANDIDATES, Beliefs, Context
 from rlplay.trace.records import Sampled, Survey
 from rlplay.trace.update import Update
 from tests.recorded import synthetic_sampling, synthetic_update
@@ -54,7 +54,7 @@ def test_the_mean_over_the_prompts_is_that_of_the_records() -> None:
         beliefs.add(record)
     start = int(records[0].offsets[4])
     for before in ((), tuple(records[0].token_ids[start : start + 2].tolist())):
-        found = beliefs.at(Place(before))
+        found = beliefs.at(Context(before))
         for record in records:
             expected, prompts = by_hand(record, before)
             if not prompts:
@@ -84,7 +84,7 @@ def test_a_prompt_that_few_updates_ask_stands_for_all_prompts() -> None:
     beliefs = Beliefs()
     for number in (1, 2, 3, 4, 5):
         beliefs.add(sampled(number))
-    assert beliefs.place(update_of(sampled(5)), (0, 0)) == Place()
+    assert beliefs.place(update_of(sampled(5)), (0, 0)) == Context()
 
 
 def test_no_place_without_a_sampled_token() -> None:
@@ -106,22 +106,22 @@ def test_only_finished_sampling_counts() -> None:
     beliefs.add(synthetic_sampling(1)[0])
     assert beliefs.known == 0
     beliefs.add(sampled(1))
-    assert set(beliefs.at(Place())) == {1}
+    assert set(beliefs.at(Context())) == {1}
 
 
 def test_an_update_that_is_sampled_again_takes_the_place_of_the_first() -> None:
     beliefs, record = Beliefs(), sampled(1)
     beliefs.add(record)
-    first = beliefs.at(Place())[1].shares
+    first = beliefs.at(Context())[1].shares
     beliefs.add(msgspec.structs.replace(record, top_logprobs=record.top_logprobs - np.float32(np.log(2))))
-    assert beliefs.at(Place())[1].shares == pytest.approx({token: share / 2 for token, share in first.items()})
+    assert beliefs.at(Context())[1].shares == pytest.approx({token: share / 2 for token, share in first.items()})
 
 
 def test_a_cursor_behind_the_last_token_is_on_it() -> None:
     record = sampled(1)
     start, end = record.offsets[5:7].tolist()
     before = tuple(record.token_ids[start : end - 1].tolist())
-    assert Beliefs().place(update_of(record), (5, 99)) == Place(before)
+    assert Beliefs().place(update_of(record), (5, 99)) == Context(before)
 
 
 def test_the_prompt_is_kept_if_half_of_the_updates_asked_it() -> None:
@@ -141,13 +141,13 @@ def test_in_a_world_a_place_is_a_square_and_its_shares_those_of_the_moves() -> N
     beliefs.add(record)
     beliefs.add(sampled(2))
     place = beliefs.place(update_of(record), (0, 0))
-    assert place == Place(state="b1")
+    assert place == Context(state="b1")
     found = beliefs.at(place)
     assert set(found) == {1}
     assert found[1].prompts == 1
     assert found[1].shares == pytest.approx({0: 0.9, 1: 0.1})
     assert [beliefs.name(place, move) for move in (0, 1)] == ["←", "→"]
-    assert beliefs.at(Place(state="c1")) == {}
+    assert beliefs.at(Context(state="c1")) == {}
 
 
 def test_the_whole_vocabulary_is_not_kept() -> None:
@@ -156,4 +156,4 @@ def test_the_whole_vocabulary_is_not_kept() -> None:
     wide = msgspec.structs.replace(record, top_ids=ids, top_logprobs=np.full(ids.shape, -5, dtype=np.float32))
     beliefs = Beliefs()
     beliefs.add(wide)
-    assert set(beliefs.at(Place())[1].shares) == set(range(CANDIDATES))
+    assert set(beliefs.at(Context())[1].shares) == set(range(CANDIDATES))

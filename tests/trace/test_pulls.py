@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlplay.trace.pulls import Box, Pulls
+from rlplay.trace.pulls import PlaneBox, Pulls
 
 RATIO = np.array([1.5, 0.5, 1.0, 2.0, 0.8, 1.3, 0.7], dtype=np.float32)
 ADVANTAGE = np.array([1.0, -1.0, 2.0, 0.0, 1.0, -1.0, -0.5], dtype=np.float32)
@@ -34,4 +34,4 @@ def test_the_silent_are_a_share_of_all_tokens() -> None:
 
 def test_a_box_excludes_its_ends() -> None:
     found = pulls(np.array([0.5, 1.0, 1.5, 1.0, 1.0]), np.array([0.0, 0.0, 0.0, -1.0, 2.0]))
-    assert Box(0.5, 1.5, -1, 2).holds(found).tolist() == [False, True, False, False, False]
+    assert PlaneBox(0.5, 1.5, -1, 2).holds(found).tolist() == [False, True, False, False, False]

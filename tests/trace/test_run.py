@@ -11,12 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rlplay.trace.beliefs import Place
+from rlplay.trace.beliefs import Context
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Sampled, SettingsChange, Staged
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.settings_timeline import Timeline
+from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trace.update import PHASES, Update
 from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_sampling, synthetic_started, synthetic_update
 
@@ -104,7 +104,7 @@ def test_a_run_that_went_back_is_what_its_surviving_records_make(doings: list[Do
     assert numbers(run.history) == numbers(naive.history)
     assert (run.timeline.begun, run.timeline.changes) == (naive.timeline.begun, naive.timeline.changes)
     assert {n: whole(each) for n, each in run.updates.items()} == {n: whole(each) for n, each in naive.updates.items()}
-    assert run.beliefs.at(Place()) == naive.beliefs.at(Place())
+    assert run.beliefs.at(Context()) == naive.beliefs.at(Context())
     assert run.evaluations.learned == naive.evaluations.learned
     last = [0 if each.newest is None else each.newest.number for each in (run, naive)]
     assert last[0] == last[1]
@@ -113,7 +113,7 @@ def test_a_run_that_went_back_is_what_its_surviving_records_make(doings: list[Do
     assert run.finished == max(run.history.updates, default=0)
     assert run.timeline.changes == [each for each in left if isinstance(each, SettingsChange)]
     assert set(run.updates) == {each.update for each in left if isinstance(each, Sampled)}
-    assert set(run.beliefs.at(Place())) == {each.update for each in left if isinstance(each, Sampled) and each.done}
+    assert set(run.beliefs.at(Context())) == {each.update for each in left if isinstance(each, Sampled) and each.done}
     assert set(run.evaluations.learned.updates) == {each.update for each in left if isinstance(each, Evaluated)}
 
 
@@ -181,7 +181,7 @@ def test_candidates_are_kept_only_where_somebody_wants_them() -> None:
 
 def test_what_a_run_file_says_replaces_numbers_and_settings() -> None:
     run = added([*trained(1, 0), *trained(2, 0), synthetic_evaluated(2)])
-    history, timeline = History(), Timeline({"beta": 0.5})
+    history, timeline = History(), SettingsTimeline({"beta": 0.5})
     run.restore(history, timeline)
     assert (run.history, run.timeline) == (history, timeline)
     assert (run.beliefs.stale, run.evaluations.stale, sorted(run.updates)) == (True, True, [1, 2])

@@ -3,7 +3,7 @@
 import asyncio
 
 from rlplay.link.messages import Advance, Rewind, Set, Status
-from rlplay.scenario.expect import Outcome
+from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.script import parse
 from rlplay.trace.update import PHASES
 from rlplay.ui.lesson.lesson_on_screen import Lesson
@@ -60,8 +60,8 @@ class FakeView:
     def under_way(self, update, target) -> None:
         self.progress.append((update, target))
 
-    def check(self, expect) -> Outcome:
-        return Outcome(expect.text, expect.text == "Longer", 9.5, "")
+    def check(self, expect) -> ClaimResult:
+        return ClaimResult(expect.text, expect.text == "Longer", 9.5, "")
 
     def shows(self, _verb, argument) -> bool:
         return self.colour is None or argument == self.colour

@@ -16,9 +16,9 @@ from rlplay.trace.run import Run as FoldedRun
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.format.number_cells import plain, signed
 from rlplay.ui.formula.action_value import action_value
-from rlplay.ui.formula.formula_lines import Numbers
+from rlplay.ui.formula.formula_lines import TokenNumbers
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.views import Source
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.words.narration import narrate
 from rlplay.ui.world.world_map import MAPS
 from rlplay.worlds.world import read_world
@@ -39,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def drawn(run: Run, which: int, update: int = 12, **changes: float) -> tuple[str, str]:
     """A map's upper border and picture, and its lower border."""
-    source = Source(
+    source = PlotData(
         History(),
         settings=msgspec.structs.replace(SETTINGS, **changes),
         shown=run.updates[update],
@@ -94,7 +94,7 @@ def test_the_token_panels_numbers_are_the_trained_ones(run: Run) -> None:
 
 
 def test_before_the_credit_the_formula_waits() -> None:
-    lines = ["".join(text for text, _ in line) for line in action_value(SETTINGS, Numbers())]
+    lines = ["".join(text for text, _ in line) for line in action_value(SETTINGS, TokenNumbers())]
     assert lines[1:] == ["numbers appear after ③ credit"]
 
 

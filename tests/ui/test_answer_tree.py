@@ -12,8 +12,8 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.tree import ABOVE, BELOW, NOTHING_SAMPLED, AnswerTree
-from rlplay.ui.plot.views import Source
 from tests.recorded import synthetic_sampling, synthetic_update
 from tests.ui.curve_panels import title
 from tests.ui.stage import on_screen, pressed, settled, shown
@@ -38,7 +38,7 @@ def update_of(answers: tuple[str, ...] = ANSWERS, rewards: tuple[float, ...] = R
     return update
 
 
-def lines(source: Source, width: int = 70, height: int = 12) -> list[str]:
+def lines(source: PlotData, width: int = 70, height: int = 12) -> list[str]:
     drawn = AnswerTree().draw(source, Size(width, height), False)
     assert isinstance(drawn, Picture), drawn
     return drawn.content.plain.split("\n")
@@ -74,7 +74,7 @@ def test_the_values_of_the_beginnings_are_means_over_the_records(group: int) -> 
 
 
 def test_a_line_for_each_branch_the_largest_first() -> None:
-    found = lines(Source(History(), shown=update_of()))
+    found = lines(PlotData(History(), shown=update_of()))
     words = [" ".join(line.replace("━", "").replace("╸", "").split()) for line in found]
     assert words == [
         "(all answers) 6/6 0.50",
@@ -89,7 +89,7 @@ def test_a_line_for_each_branch_the_largest_first() -> None:
 
 
 def test_colours_compare_with_the_mean_of_the_group() -> None:
-    drawn = AnswerTree().draw(Source(History(), shown=update_of()), Size(70, 12), False)
+    drawn = AnswerTree().draw(PlotData(History(), shown=update_of()), Size(70, 12), False)
     assert isinstance(drawn, Picture)
     for line, ink in ((1, ABOVE), (2, BELOW), (5, ABOVE), (6, BELOW)):
         start = 71 * line
@@ -99,14 +99,14 @@ def test_colours_compare_with_the_mean_of_the_group() -> None:
 
 
 def test_answers_that_got_other_numbers_are_not_right_or_wrong() -> None:
-    text = "\n".join(lines(Source(History(), shown=update_of(rewards=(0.5, 2.0, 1.0, 0.0, 1.0, 0.0)))))
+    text = "\n".join(lines(PlotData(History(), shown=update_of(rewards=(0.5, 2.0, 1.0, 0.0, 1.0, 0.0)))))
     assert "✓" not in text
     assert "✗" not in text
 
 
 def test_the_line_of_the_cursor_is_highlighted() -> None:
     for cursor, word in (((2, 0), "a"), ((2, 2), "d"), ((3, 0), "b"), ((5, 1), "c")):
-        drawn = AnswerTree().draw(Source(History(), shown=update_of(), cursor=cursor), Size(70, 12), False)
+        drawn = AnswerTree().draw(PlotData(History(), shown=update_of(), cursor=cursor), Size(70, 12), False)
         assert isinstance(drawn, Picture)
         lit = [span for span in drawn.content.spans if str(span.style) == "reverse"]
         assert [drawn.content.plain[span.start : span.end] for span in lit] == [word]
@@ -114,7 +114,7 @@ def test_the_line_of_the_cursor_is_highlighted() -> None:
 
 @pytest.mark.parametrize("size", [(10, 2), (36, 5), (36, 8), (110, 30)])
 def test_it_fits_and_says_what_has_no_room(size: tuple[int, int]) -> None:
-    found = lines(Source(History(), shown=update_of()), *size)
+    found = lines(PlotData(History(), shown=update_of()), *size)
     assert len(found) <= size[1]
     assert max(Content(line).cell_length for line in found) <= size[0]
     if size[1] < 7 and size[0] > 30:
@@ -122,10 +122,10 @@ def test_it_fits_and_says_what_has_no_room(size: tuple[int, int]) -> None:
 
 
 def test_before_rewards_there_are_only_shares() -> None:
-    assert AnswerTree().draw(Source(History()), Size(40, 8), False) == NOTHING_SAMPLED
+    assert AnswerTree().draw(PlotData(History()), Size(40, 8), False) == NOTHING_SAMPLED
     update = Update(1)
     update.add(synthetic_sampling(1)[2])
-    text = "\n".join(lines(Source(History(), shown=update)))
+    text = "\n".join(lines(PlotData(History(), shown=update)))
     assert "4/4" in text
     assert "." not in text.replace("…", "").split("4/4")[1].split("\n")[0]
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from textual.content import Content
 
-from rlplay.trace.beliefs import Beliefs, Place
+from rlplay.trace.beliefs import Beliefs, Context
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.format.bars import BARS
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.views import Source
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.river.belief_river import INKS, NO_CANDIDATES, NO_TOKEN, NOTHING_YET, OTHERS, TEXTURES, River, named
 from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_run, synthetic_update
@@ -36,17 +36,17 @@ def answers(number: int, shares: tuple[float, ...]) -> Sampled:
     return msgspec.structs.replace(record, top_ids=ids, top_logprobs=logprobs, pieces={0: "The", 1: "3"})
 
 
-def run() -> Source:
+def run() -> PlotData:
     history, beliefs, update = History(), Beliefs(), Update(4)
     for number in (1, 2, 3, 4):
         history.add(synthetic_update(number)[-1])
         if number in SHARES:
             beliefs.add(answers(number, SHARES[number]))
     update.add(answers(4, SHARES[4]))
-    return Source(history, shown=update, beliefs=beliefs)
+    return PlotData(history, shown=update, beliefs=beliefs)
 
 
-def drawn(source: Source, width: int = 60, height: int = 21) -> Picture:
+def drawn(source: PlotData, width: int = 60, height: int = 21) -> Picture:
     picture = River().draw(source, Size(width, height), False)
     assert isinstance(picture, Picture), picture
     return picture
@@ -170,7 +170,7 @@ def test_without_colours_the_bands_have_textures() -> None:
 def test_a_token_that_was_likely_once_keeps_its_band() -> None:
     source = run()
     assert source.beliefs is not None
-    assert named(source.beliefs.at(Place())) == [1, 0]
+    assert named(source.beliefs.at(Context())) == [1, 0]
 
 
 @pytest.mark.parametrize("size", [(14, 3), (36, 5), (56, 9), (110, 30), (230, 60)])
@@ -182,15 +182,15 @@ def test_every_line_is_as_wide_as_the_panel(size: tuple[int, int]) -> None:
 
 def test_empty_states_say_what_to_do() -> None:
     source = run()
-    assert River().draw(Source(History()), Size(40, 8), False) == NOTHING_YET
-    assert River().draw(Source(History(), beliefs=source.beliefs), Size(40, 8), False) == NO_TOKEN
+    assert River().draw(PlotData(History()), Size(40, 8), False) == NOTHING_YET
+    assert River().draw(PlotData(History(), beliefs=source.beliefs), Size(40, 8), False) == NO_TOKEN
     bare, update = Beliefs(), Update(1)
     record = synthetic_update(1)[0]
     assert isinstance(record, Sampled)
     none = np.zeros((len(record.token_ids), 0))
     update.add(msgspec.structs.replace(record, top_ids=none.astype(np.int32), top_logprobs=none))
     bare.add(update.sampled)
-    assert River().draw(Source(History(), shown=update, beliefs=bare), Size(40, 8), False) == NO_CANDIDATES
+    assert River().draw(PlotData(History(), shown=update, beliefs=bare), Size(40, 8), False) == NO_CANDIDATES
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45), (240, 67)])

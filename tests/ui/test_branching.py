@@ -9,7 +9,7 @@ from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunReader, RunWriter
-from rlplay.trace.settings_timeline import Timeline
+from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.compare.branch_screen import BranchScreen
@@ -57,7 +57,7 @@ async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_share
         for record in synthetic_update(number):
             second.kept[number].add(record)
             history.add(record)
-    second.put(Restored(history, Timeline(synthetic_started().settings)))
+    second.put(Restored(history, SettingsTimeline(synthetic_started().settings)))
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         assert "B is starting…" in head(screen)

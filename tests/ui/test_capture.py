@@ -12,7 +12,7 @@ from textual.app import App
 from rlplay.ui.screenshot import save as keeping
 from rlplay.ui.screenshot.cells import Cell, CellStyle, _cells, capture, clusters, text_of
 from rlplay.ui.screenshot.save import keep
-from rlplay.ui.screenshot.shapes import Box, Dot, shapes
+from rlplay.ui.screenshot.shapes import Dot, Rectangle, shapes
 from rlplay.ui.screenshot.svg import HEIGHT, NBSP, WIDTH, svg
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, playground, pressed, settled
@@ -67,7 +67,7 @@ def test_lines_and_blocks_reach_the_edges_of_their_cells():
         left, top, right, bottom = min(next(edges)), min(next(edges)), max(next(edges)), max(next(edges))
         reached = {"l": left == 0, "t": top == 0, "r": right == 1, "b": bottom == 1}
         assert {side for side, there in reached.items() if there} == set(sides), character
-    assert shapes("█") == [Box(0, 0, 1, 1)]
+    assert shapes("█") == [Rectangle(0, 0, 1, 1)]
     assert sum((b.right - b.left) * (b.bottom - b.top) for b in shapes("▜")) == 0.75
     assert len(shapes("⣿")) == 8
     assert all(isinstance(dot, Dot) for dot in shapes("⣿"))

@@ -8,9 +8,10 @@ from rlplay.trace.records import Finished, Rewound
 from rlplay.ui.compare.compared import ComparedPanels
 from rlplay.ui.compare.side_by_side import align_rows, counterpart, first_difference
 from rlplay.ui.plot.picture import Size
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.several_runs import RUN_STYLES, Overlay
-from rlplay.ui.plot.views import FIRST, SECOND, Source
-from rlplay.ui.tokens.token_layout import Layout
+from rlplay.ui.plot.views import FIRST, SECOND
+from rlplay.ui.tokens.token_layout import TokenLayout
 from tests.recorded import synthetic_evaluated, synthetic_update
 from tests.ui.comparison import SIZE, compared, opened
 
@@ -18,7 +19,7 @@ from tests.ui.comparison import SIZE, compared, opened
 def test_two_layouts_stand_at_the_same_height_whatever_their_lines():
     ours, theirs = synthetic_update(3)[0], synthetic_update(3, seed=4, generations=3)[0]
     for width in (20, 34, 71):
-        one, other = Layout(), Layout()
+        one, other = TokenLayout(), TokenLayout()
         one.arrange(ours, None, list(range(len(ours.group))), width, False)
         other.arrange(theirs, None, list(range(len(theirs.group))), width + 5, True)
         align_rows(one, other)
@@ -47,16 +48,16 @@ def test_two_curves_differ_in_colour_and_in_mark(tmp_path):
         for number in range(1, 6):
             history.add(synthetic_update(number, seed)[-1])
     view = Overlay(("none", "reward"), lambda: list(zip(RUN_STYLES, histories, strict=False)))
-    picture = view.draw(Source(histories[0]), Size(60, 10), False)
+    picture = view.draw(PlotData(histories[0]), Size(60, 10), False)
     assert {FIRST, SECOND} <= {str(span.style) for span in picture.content.spans}
-    above, below = view.titles(Source(histories[0]), 5, False)
+    above, below = view.titles(PlotData(histories[0]), 5, False)
     last = [history.series("reward")[1][-1] for history in histories]
     assert "Reward at 5" in above.plain
     assert below.plain.startswith(f"━ A {last[0]:.3g}")
     assert f"┅ B {last[1]:.3g}" in below.plain
-    before = view.state(Source(histories[0]))
+    before = view.state(PlotData(histories[0]))
     histories[1].add(synthetic_update(6, 1)[-1])
-    assert view.state(Source(histories[0])) != before, "a new point of B is drawn too"
+    assert view.state(PlotData(histories[0])) != before, "a new point of B is drawn too"
 
 
 def test_many_curves_differ_by_letters_and_all_values_are_named():
@@ -67,9 +68,9 @@ def test_many_curves_differ_by_letters_and_all_values_are_named():
             runs[-1][1].add(synthetic_update(number, seed)[-1])
     view = Overlay(("reward",), lambda: runs)
     for smoothing in (0.0, 0.6):
-        *lines, _axis = view.draw(Source(runs[0][1]), Size(60, 12), False, smoothing).content.plain.split("\n")
+        *lines, _axis = view.draw(PlotData(runs[0][1]), Size(60, 12), False, smoothing).content.plain.split("\n")
         assert "".join(sorted(filter(str.isalpha, "".join(lines)))) == "ABCDEFGH"
-    _, below = view.titles(Source(runs[0][1]), 3, False)
+    _, below = view.titles(PlotData(runs[0][1]), 3, False)
     values = [f"{run.series('reward')[1][2]:.3g}" for _, run in runs]
     assert [part.split()[-1] for part in below.plain.split(" · ")] == values
 
@@ -111,7 +112,7 @@ def test_what_stands_one_above_the_other_is_the_same_update():
         history.add(synthetic_evaluated(5))
     runs = list(zip(RUN_STYLES, histories, strict=False))
     views = (Overlay((name,), lambda: runs) for name in ("reward", "eval_reward", "kl"))
-    frames = [view.draw(Source(histories[0]), Size(60, 10), False).frame for view in views]
+    frames = [view.draw(PlotData(histories[0]), Size(60, 10), False).frame for view in views]
     assert {(frame.first, frame.last) for frame in frames} == {(1, 9)}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlplay.ui.plot.views import Source
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.river.belief_river import River, named, shared
 from rlplay.verbs import VERBS, VIEWS
 from tests.ui.comparison import compared, opened
@@ -100,5 +100,5 @@ def test_a_token_has_the_same_band_in_both_rivers() -> None:
     assert named(one.beliefs.at(place)) != named(other.beliefs.at(place))
     bands = shared([one, other])
     assert sorted(bands) == [0, 1]
-    assert shared([one, Source(one.history)]) == tuple(named(one.beliefs.at(place))), "a run without answers"
+    assert shared([one, PlotData(one.history)]) == tuple(named(one.beliefs.at(place))), "a run without answers"
     assert River().data(one) != River().data(other)

@@ -13,7 +13,8 @@ from rlplay.trace.records import Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.views import GHOST, LIGHT, NO_UPDATE, NOT_RECORDED, Source, first_update, single
+from rlplay.ui.plot.plot_data import LIGHT, NO_UPDATE, NOT_RECORDED, PlotData, first_update
+from rlplay.ui.plot.views import GHOST, single
 from rlplay.ui.pull.ratio_histogram import NO_STEP, ONE_STEP, ONE_STEP_HERE, ONE_STEP_THEN, Ratios
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.curve_panels import CHOSEN, Host, recorded, subtitle, title
@@ -264,7 +265,7 @@ async def test_a_kl_of_rounding_is_none(estimator, written):
 def test_a_curve_that_is_put_up_has_its_held_out_points():
     assert single("gold/helpful/mean").metrics == ("gold/helpful/mean", "eval_gold/helpful/mean")
     assert single("kl").metrics == ("kl",)
-    source = Source(History.of([(0, "eval_gold/helpful/mean", 5, 0.5)], []))
+    source = PlotData(History.of([(0, "eval_gold/helpful/mean", 5, 0.5)], []))
     drawn = single("gold/helpful/mean").draw(source, Size(40, 8), False)
     assert isinstance(drawn, Picture), "points alone are drawn, too"
 
@@ -283,7 +284,7 @@ async def test_advice_to_turn_a_setting_is_for_ones_own_run():
 
 
 def test_what_another_trainer_did_not_write_is_not_on_record():
-    source = Source(recorded()[0], None, CHOSEN, foreign=True)
+    source = PlotData(recorded()[0], None, CHOSEN, foreign=True)
     assert source.missing("KL", ("kl", "kl_old")) == NOT_RECORDED
     assert Ratios().draw(source, Size(40, 8), False) == NOT_RECORDED
     assert Ratios().draw(replace(source, foreign=False), Size(40, 8), False) == NO_STEP
@@ -291,12 +292,13 @@ def test_what_another_trainer_did_not_write_is_not_on_record():
 
 def test_a_curve_that_observe_light_leaves_out_says_so():
     history, live = recorded()
-    source = Source(history, live, msgspec.structs.replace(CHOSEN, observe="light"))
+    source = PlotData(history, live, msgspec.structs.replace(CHOSEN, observe="light"))
     assert source.missing("KL", ("kl", "kl_old")) == LIGHT
     assert "observe=light" in LIGHT
     assert source.missing("Loss", ("loss",)) != LIGHT
     assert (
-        Source(history, live, msgspec.structs.replace(CHOSEN, observe="full")).missing("KL", ("kl", "kl_old")) != LIGHT
+        PlotData(history, live, msgspec.structs.replace(CHOSEN, observe="full")).missing("KL", ("kl", "kl_old"))
+        != LIGHT
     )
 
 

@@ -3,15 +3,15 @@
 import pytest
 from textual.binding import Binding
 
-from rlplay.ui.answers.answer_list import Rollouts
+from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.status.footer import FIRST_TO_GO
-from rlplay.ui.tokens.token_map import Tokens
+from rlplay.ui.tokens.token_map import TokenMap
 from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import VERBS
 from tests.ui.stage import on_screen, playground, pressed, settled
 
-PANELS = [Tokens, Rollouts, Inspector, CurvePanel]
+PANELS = [TokenMap, AnswerList, Inspector, CurvePanel]
 NEEDED = ("space run/pause", "? help", "q quit")
 
 

@@ -11,7 +11,7 @@ from rlplay.engine.objective import objective as engine_objective
 from rlplay.trace.records import LEFT_OUT, CorrectionRule
 from rlplay.ui.formula.advantage import credit
 from rlplay.ui.formula.difference import differing
-from rlplay.ui.formula.formula_lines import Numbers, PairScores
+from rlplay.ui.formula.formula_lines import PairScores, TokenNumbers
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.surrogate import filled
 from tests.ui.stage import CHOSEN
@@ -20,7 +20,7 @@ from tests.ui.stage import CHOSEN
 def told(settings, **numbers):
     if "ratio" in numbers or "logprob" in numbers:
         numbers = {"logprob": -0.4, "ratio": 1.0, **numbers}
-    return objective(decoded({**CHOSEN, "beta": 0.0, **settings}), Numbers(**numbers))
+    return objective(decoded({**CHOSEN, "beta": 0.0, **settings}), TokenNumbers(**numbers))
 
 
 def words(lines):
@@ -148,8 +148,8 @@ def test_the_recorded_derivative_has_the_last_word(derivative, told_as):
 
 def test_a_penalty_in_the_reward_is_part_of_the_credit_and_not_of_the_loss():
     settings = decoded({**CHOSEN, "kl_placement": "reward", "beta": 0.1, "kl_estimator": "k1"})
-    assert not any(line.startswith("K = ") for line in words(objective(settings, Numbers(advantage=1.0))))
-    lines = words(credit(settings, Numbers(reward=-0.02)))
+    assert not any(line.startswith("K = ") for line in words(objective(settings, TokenNumbers(advantage=1.0))))
+    lines = words(credit(settings, TokenNumbers(reward=-0.02)))
     assert lines[0] == "r = R on the last token − 0.1·log(p_old/p_ref) on every token: here −0.02"
 
 
@@ -175,7 +175,7 @@ def test_what_is_not_known_yet_is_not_filled_in():
         "in verl: loss_mode=vanilla, loss_agg_mode=seq-mean-token-mean",
     ]
     assert "w appears after ④ update" in words(told({}, advantage=0.5))
-    assert words(credit(decoded(CHOSEN), Numbers()))[-1] == "appears after ③ credit"
+    assert words(credit(decoded(CHOSEN), TokenNumbers()))[-1] == "appears after ③ credit"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_what_is_not_known_yet_is_not_filled_in():
     ],
 )
 def test_how_an_advantage_came_about(given, last):
-    lines = words(credit(decoded(CHOSEN | given), Numbers(reward=0.0, returned=1.0, baseline=0.4, advantage=1.2)))
+    lines = words(credit(decoded(CHOSEN | given), TokenNumbers(reward=0.0, returned=1.0, baseline=0.4, advantage=1.2)))
     assert lines[:3] == [
         "r = R on the last token: here 0.00", "G = Σ r over the answer: +1.00", "b = mean reward of the group: +0.40",
     ]  # fmt: skip
@@ -195,7 +195,7 @@ def test_how_an_advantage_came_about(given, last):
 
 
 def test_an_advantage_of_zero_does_not_tell_its_scale():
-    lines = words(credit(decoded(CHOSEN), Numbers(reward=0.0, returned=1.0, baseline=1.0, advantage=0.0)))
+    lines = words(credit(decoded(CHOSEN), TokenNumbers(reward=0.0, returned=1.0, baseline=1.0, advantage=0.0)))
     assert lines[-1] == "= (1.00 − 1.00)/σ = 0.00"
 
 
@@ -260,7 +260,7 @@ def test_what_is_filled_in_is_the_loss_that_was_trained(surrogate, delta, advant
     terms = engine_objective(inputs, torch.ones(1, 1), settings, beta=0.0)
     lines = filled(
         settings,
-        Numbers(-2.0 + change, advantage, terms.ratio.item(), int(terms.clip_state.item()), log_ratio=change),
+        TokenNumbers(-2.0 + change, advantage, terms.ratio.item(), int(terms.clip_state.item()), log_ratio=change),
     )
     assert float(won(lines)[-1].replace("−", "-")) == pytest.approx(terms.policy_loss.item(), abs=0.0051)
     assert any(line.startswith(("▲", "▼")) for line in words(lines)) == bool(terms.clip_state.item())
@@ -271,9 +271,9 @@ def test_every_algorithm_has_its_formula(name):
     settings = resolve({"algorithm": name})
     for clip_state in (-1, 0, 1):
         for numbers in (
-            Numbers(),
-            Numbers(advantage=-0.5),
-            Numbers(-0.4, 0.5, 1.5, clip_state, kl=0.02, beta=0.3, dloss_dlogp=0.1),
+            TokenNumbers(),
+            TokenNumbers(advantage=-0.5),
+            TokenNumbers(-0.4, 0.5, 1.5, clip_state, kl=0.02, beta=0.3, dloss_dlogp=0.1),
         ):
             assert "".join(words(objective(settings, numbers)))
 
@@ -320,10 +320,10 @@ def test_an_entropy_bonus_is_told():
 )
 def test_a_pairs_loss_is_filled(given, of, told_as):
     settings = decoded({**CHOSEN, **given})
-    lines = words(objective(settings, Numbers(pair=of)))
+    lines = words(objective(settings, TokenNumbers(pair=of)))
     assert next(line for line in lines if line.startswith("L = ")).endswith(told_as)
     assert f"this is the {'chosen' if of.chosen else 'rejected'} answer" in lines
 
 
 def test_settings_of_another_version_are_passed_over():
-    assert words(objective(decoded({"surrogate": "logp", "unheard_of": 1}), Numbers()))[0] == "S = −A·ℓ"
+    assert words(objective(decoded({"surrogate": "logp", "unheard_of": 1}), TokenNumbers()))[0] == "S = −A·ℓ"

@@ -20,7 +20,7 @@ from textual.widgets import Input, Static
 
 from rlplay.trace.text import MARKS, NOTHING, harmless, one_by_one, visible, visible_json
 from rlplay.ui.compat import lines_of
-from rlplay.ui.parts.text_field import Entry
+from rlplay.ui.parts.text_field import TextField
 from rlplay.ui.terminal.gate import GatedApp, LastGate, passed
 from tests.ui.stage import on_screen, playground
 
@@ -127,7 +127,7 @@ class Typing(App[None]):
         self.value = value
 
     def compose(self) -> ComposeResult:
-        yield Entry(self.value)
+        yield TextField(self.value)
 
 
 ODD = "a\x1b]0;x\x07\r\n\u202eb\u3164東c\t\x9b"
@@ -136,7 +136,7 @@ ODD = "a\x1b]0;x\x07\r\n\u202eb\u3164東c\t\x9b"
 async def test_an_entry_shows_a_symbol_for_each_odd_character_and_keeps_the_value() -> None:
     app = Typing(ODD)
     async with app.run_test(size=(60, 5)) as pilot:
-        entry = app.query_one(Entry)
+        entry = app.query_one(TextField)
         shown = entry.render_line(0).text
         assert shown.startswith("a␛]0;x␇␍⏎◦b◦東c␉◦ ")
         for position in range(len(ODD)):
@@ -153,7 +153,7 @@ async def test_an_entry_shows_a_symbol_for_each_odd_character_and_keeps_the_valu
 async def test_an_entry_too_long_for_its_line_follows_the_cursor() -> None:
     app = Typing("\x1b" * 500 + "end")
     async with app.run_test(size=(40, 5)) as pilot:
-        entry = app.query_one(Entry)
+        entry = app.query_one(TextField)
         await pilot.press("end")
         assert "␛end" in entry.render_line(0).text
         assert cell_len(entry.render_line(0).text) <= 40

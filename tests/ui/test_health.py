@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from textual.widgets import OptionList
 
-from rlplay.health.digest import Place
+from rlplay.health.digest import TokenPlace
 from rlplay.health.finding import Finding
 from rlplay.health.health_of_run import examine_run
 from rlplay.trace.records import Sampled, Scored
@@ -17,7 +17,7 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.health import health_screen as health
 from rlplay.ui.health.health_screen import HealthScreen
 from rlplay.ui.parts.steady_static import SteadyStatic
-from rlplay.ui.plot.views import NO_UPDATE
+from rlplay.ui.plot.plot_data import NO_UPDATE
 from rlplay.ui.session import digesting, read_ahead
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.sources import ReplaySource
@@ -90,7 +90,7 @@ async def test_a_finding_about_an_older_update_opens_that_update(monkeypatch):
                 source.kept[number].add(record)
             source.update(number)
         await settled(pilot)
-        finding = Finding("x", "Title", "E.", "C.", "D.", place=Place(1, 3, 2))
+        finding = Finding("x", "Title", "E.", "C.", "D.", place=TokenPlace(1, 3, 2))
         monkeypatch.setattr(health, "examine", lambda session: (examine(session)[0], [finding]))
         await pressed(pilot, "h")
         await pressed(pilot, "enter")

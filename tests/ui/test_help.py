@@ -8,7 +8,7 @@ from textual.widgets import Static
 from rlplay.algorithms.settings import decoded
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
-from rlplay.ui.answers.answer_list import Rollouts
+from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.format.markdown import markdown
 from rlplay.ui.glossary.glossary_screen import GlossaryScreen
@@ -16,7 +16,7 @@ from rlplay.ui.help.help_screen import GENERAL, HelpScreen
 from rlplay.ui.labels.label_screen import LabelScreen
 from rlplay.ui.narrator.narrator import Narrator
 from rlplay.ui.plot.views import KL
-from rlplay.ui.tokens.token_map import Tokens
+from rlplay.ui.tokens.token_map import TokenMap
 from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import VERBS
 from tests.ui.stage import on_screen, pressed, settled
@@ -49,7 +49,7 @@ async def shown(widget: Widget | None) -> str:
 
 
 async def test_every_panel_explains_itself():
-    for widget in (CurvePanel(KL), Narrator(), Tokens(), Rollouts()):
+    for widget in (CurvePanel(KL), Narrator(), TokenMap(), AnswerList()):
         assert (await shown(widget)).startswith(markdown(widget.HELP).plain)
 
 
@@ -91,12 +91,12 @@ async def test_a_curve_is_explained_by_its_metrics():
 
 
 async def test_a_clipped_token_with_an_entropy_bonus_still_has_a_gradient():
-    for panel in (CurvePanel(KL), Tokens(), Inspector()):
+    for panel in (CurvePanel(KL), TokenMap(), Inspector()):
         assert "a KL term or an entropy bonus in the loss" in " ".join(panel.HELP.split()).replace("A KL", "a KL")
 
 
 async def test_answers_from_a_file_are_not_called_sampled():
-    for panel in (Tokens(), Inspector(), Rollouts()):
+    for panel in (TokenMap(), Inspector(), AnswerList()):
         assert "sampled" not in panel.HELP
 
 
@@ -112,7 +112,7 @@ async def test_the_labels_panel_defines_the_implicit_reward_with_its_logarithm()
 
 
 async def test_the_tokens_are_explained_by_every_lens_with_its_scale():
-    below = await shown(Tokens())
+    below = await shown(TokenMap())
     for lens in LENSES.values():
         assert lens.formula in below
         assert lens.reading in below

@@ -17,7 +17,7 @@ from rlplay.ui.help.help_screen import HelpScreen
 from rlplay.ui.labels.label_screen import LabelScreen, progress, verdict_text
 from rlplay.ui.labels.labelling import NONE_LEFT, Labelling
 from rlplay.ui.labels.labels import labelling
-from rlplay.ui.parts.framed_text import Answer
+from rlplay.ui.parts.framed_text import FramedText
 from tests.recorded import synthetic_update
 from tests.ui.stage import CHOSEN, Fed, all_text, on_screen, playground, pressed, settled, until
 
@@ -179,7 +179,7 @@ async def test_the_engine_waits_and_the_screen_asks(size: tuple[int, int]) -> No
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, LabelScreen))
         await settled(pilot)
-        prompt, first, second = (app.screen.query_one(f"#{name}", Answer) for name in ("prompt", "a", "b"))
+        prompt, first, second = (app.screen.query_one(f"#{name}", FramedText) for name in ("prompt", "a", "b"))
         whole = app.screen.region
         for part in (prompt, first, second, app.screen.query_one("#verdict")):
             assert part.region.area

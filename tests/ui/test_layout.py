@@ -11,7 +11,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Sampled
 from rlplay.ui.compare.side_by_side import align_rows, counterpart, first_difference
 from rlplay.ui.tokens.strongest import strongest
-from rlplay.ui.tokens.token_layout import Layout
+from rlplay.ui.tokens.token_layout import TokenLayout
 from tests.written import sampled_of
 
 SAMPLED = sampled_of(["a", "b"], ["c"], [], ["d", "e", "f"])
@@ -58,13 +58,13 @@ def test_only_sampled_and_found_tokens_count_for_the_strongest() -> None:
     assert np.isnan(best)
 
 
-def layout_of(sampled: Sampled, order: list[int] | None = None) -> Layout:
-    layout = Layout()
+def layout_of(sampled: Sampled, order: list[int] | None = None) -> TokenLayout:
+    layout = TokenLayout()
     layout.arrange(sampled, None, list(range(len(sampled.group))) if order is None else order, 8, False)
     return layout
 
 
-def lines(layout: Layout) -> list[str]:
+def lines(layout: TokenLayout) -> list[str]:
     """Each line with the completion that it belongs to."""
     return [f"{row.completion} {''.join(cell.text for cell in row.cells)}".strip() for row in layout.rows]
 

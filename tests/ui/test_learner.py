@@ -7,7 +7,7 @@ import pytest
 from rlplay.algorithms.settings import written
 from rlplay.link.messages import Advance, Rewind, Set
 from rlplay.scenario.claim import parse_expect
-from rlplay.scenario.expect import Outcome
+from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.script import Change, Exercise, parse
 from rlplay.ui.lesson.lesson_on_screen import TAKE_OVER
@@ -38,7 +38,7 @@ async def _solving():
     """A run whose claims hold from update 5 on, which has been asked to end after the one under way."""
     player, stage = playing([EXERCISE, {"say": "Next."}])
     stage.stuck = True
-    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 5, 1.0, "")
+    stage.check = lambda claim: ClaimResult(claim.text, stage.status.update >= 5, 1.0, "")
     task = await settled(player)
     stage.tell(running=True, update=4)
     stage.tell(update=5)
@@ -138,7 +138,7 @@ async def test_whoever_takes_over_at_a_task_has_as_long_as_they_need(monkeypatch
 
 async def test_an_exercise_is_solved_when_its_claims_hold():
     player, stage = playing([EXERCISE, {"say": "Next."}])
-    stage.check = lambda claim: Outcome(claim.text, stage.status.settings["beta"] > 0, 1.0, "")
+    stage.check = lambda claim: ClaimResult(claim.text, stage.status.settings["beta"] > 0, 1.0, "")
     task = await settled(player)
     assert stage.captions[-1][0] == "Make it longer."
     stage.tell(settings={"beta": 0.0})
@@ -153,7 +153,7 @@ async def test_an_exercise_is_solved_when_its_claims_hold():
 
 async def test_a_run_that_solves_an_exercise_ends_after_the_update_under_way():
     player, stage = playing([EXERCISE, {"say": "Next."}])
-    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 5, 1.0, "")
+    stage.check = lambda claim: ClaimResult(claim.text, stage.status.update >= 5, 1.0, "")
     task = await settled(player)
     stage.tell(running=True, update=4)
     assert stage.sent == []
@@ -181,7 +181,7 @@ async def test_a_run_that_solves_an_exercise_may_be_paused_before_it_ends(helped
 @pytest.mark.parametrize(("rests", "ends"), [(4, 7), (6, 6)], ids=["undone", "lost in the last update"])
 async def test_what_a_run_had_reached_may_be_lost_before_it_ends(rests, ends):
     player, stage, task = await _solving()
-    stage.check = lambda claim: Outcome(claim.text, stage.status.update > ends, 1.0, "")
+    stage.check = lambda claim: ClaimResult(claim.text, stage.status.update > ends, 1.0, "")
     stage.tell(running=False, update=rests)
     await _turns()
     assert stage.captions[-1] == ("Make it longer.", [False], "Your turn · `t` hint")
@@ -199,7 +199,7 @@ async def test_what_a_run_had_reached_may_be_lost_before_it_ends(rests, ends):
 
 async def test_a_try_that_misses_is_answered_with_its_numbers():
     player, stage = playing([EXERCISE, {"say": "Next."}])
-    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 3, stage.status.update or None, "")
+    stage.check = lambda claim: ClaimResult(claim.text, stage.status.update >= 3, stage.status.update or None, "")
     task = await settled(player)
     stage.tell(settings={"beta": 0.5})
     assert len(stage.captions) == 1, "a setting alone is no try"
@@ -221,7 +221,10 @@ async def test_what_a_try_has_not_measured_yet_is_not_called_missed():
         {"text": "V", "metric": "kl", "above": 0},
     ]
     player, stage = playing([{"exercise": {**EXERCISE["exercise"], "expect": two}}, {"say": "Next."}])
-    known = {"Longer": Outcome("Longer", True, 5.0, "5"), "V": Outcome("V", False, None, "no update, so nothing")}
+    known = {
+        "Longer": ClaimResult("Longer", True, 5.0, "5"),
+        "V": ClaimResult("V", False, None, "no update, so nothing"),
+    }
     stage.check = lambda claim: known[claim.text]
     await settled(player)
     stage.tell(phase="update")
@@ -230,7 +233,7 @@ async def test_what_a_try_has_not_measured_yet_is_not_called_missed():
 
 async def test_claims_that_hold_from_the_beginning_do_not_solve_an_exercise():
     player, stage = playing([{"run": 6}, EXERCISE, {"say": "Next."}])
-    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 6, 1.0, "")
+    stage.check = lambda claim: ClaimResult(claim.text, stage.status.update >= 6, 1.0, "")
     task = await settled(player)
     for changes in ({"settings": {"beta": 0.5}}, {"update": 0}):
         stage.tell(**changes)
@@ -244,7 +247,7 @@ async def test_claims_that_hold_from_the_beginning_do_not_solve_an_exercise():
 
 async def test_help_with_an_exercise_is_a_hint_and_then_the_solution():
     player, stage = playing([EXERCISE, {"say": "Next."}])
-    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 2, 1.0, "")
+    stage.check = lambda claim: ClaimResult(claim.text, stage.status.update >= 2, 1.0, "")
     task = await settled(player)
     player.learner.gives_up()
     for _ in range(3):
@@ -259,7 +262,7 @@ async def test_help_with_an_exercise_is_a_hint_and_then_the_solution():
 
 async def test_a_solution_stopped_by_hand_is_not_shown_as_played_and_goes_on_later():
     player, stage = playing([EXERCISE, {"say": "Next."}])
-    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 2, 1.0, "")
+    stage.check = lambda claim: ClaimResult(claim.text, stage.status.update >= 2, 1.0, "")
     player.hands_free = True
     stage.stuck = True
     task = await settled(player)
@@ -281,7 +284,7 @@ async def test_words_are_spoken_during_a_run_as_soon_as_their_claim_holds():
     player, stage = playing(script)
     stage.stuck = True
     task = await settled(player)
-    player.check = stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 5, 1.0, "")
+    player.check = stage.check = lambda claim: ClaimResult(claim.text, stage.status.update >= 5, 1.0, "")
     stage.tell(running=True, update=4)
     assert stage.captions == []
     stage.tell(update=5)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from textual.containers import Vertical
 
-from rlplay.ui.held_out.answers_over_time import LearningScreen, Prompts
+from rlplay.ui.held_out.answers_over_time import LearningScreen, PromptCourses
 from rlplay.ui.parts.steady_static import SteadyStatic
 from tests.trace.test_learning import PROMPTS, run
 from tests.ui.stage import all_text, on_screen, pressed, settled, shown
@@ -18,7 +18,7 @@ def words(app: Any) -> tuple[str, str, str]:
     screen = app.screen
     assert isinstance(screen, LearningScreen)
     title = str(screen.query_one(Vertical).border_title)
-    return title, all_text(screen.query_one(Prompts)), shown(screen.query_one(SteadyStatic))
+    return title, all_text(screen.query_one(PromptCourses)), shown(screen.query_one(SteadyStatic))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45), (240, 67)])

@@ -13,10 +13,10 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile import RunWriter
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.held_out.answers_over_time import LearningScreen, Prompts
+from rlplay.ui.held_out.answers_over_time import LearningScreen, PromptCourses
 from rlplay.ui.held_out.learning_map import NO_EVALUATIONS, SHADES, TOP_DOWN, LearningMap
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.views import Source
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.session.reading import next_evaluation
 from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_started, synthetic_update
@@ -30,15 +30,15 @@ def measured() -> list[Evaluated]:
     return [msgspec.structs.replace(each, metrics={"eval_reward": float(each.rewards.mean())}) for each in run()]
 
 
-def source(evaluations: list[Evaluated]) -> Source:
+def source(evaluations: list[Evaluated]) -> PlotData:
     history, kept = History(), Evaluations()
     for each in evaluations:
         history.add(each)
         kept.add(each)
-    return Source(history, evaluations=kept)
+    return PlotData(history, evaluations=kept)
 
 
-def lines(given: Source, width: int = 60, height: int = 13) -> list[str]:
+def lines(given: PlotData, width: int = 60, height: int = 13) -> list[str]:
     picture = LearningMap().draw(given, Size(width, height), False)
     assert isinstance(picture, Picture), picture
     assert {len(line) for line in picture.content.plain.split("\n")} == {width}
@@ -92,9 +92,9 @@ def test_without_rewards_a_cell_is_a_dot_and_without_evaluations_it_says_so() ->
     unknown = msgspec.structs.replace(each, rewards=np.full(len(each.rewards), np.nan))
     assert {cell for row in lines(source([unknown]))[:-1] for cell in row[12:]} == {"·"}
     history = History()
-    assert "Press `u`" in LearningMap().draw(Source(history, evaluations=Evaluations()), Size(40, 8), False)
+    assert "Press `u`" in LearningMap().draw(PlotData(history, evaluations=Evaluations()), Size(40, 8), False)
     history.add(synthetic_update(1)[-1])
-    assert LearningMap().draw(Source(history, evaluations=Evaluations()), Size(40, 8), False) == NO_EVALUATIONS
+    assert LearningMap().draw(PlotData(history, evaluations=Evaluations()), Size(40, 8), False) == NO_EVALUATIONS
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45)])
@@ -115,7 +115,7 @@ async def test_the_key_puts_it_up_live_and_enter_opens_the_answers_there(size: t
         assert "learned 3" in shown(panel)
         await pressed(pilot, "left", "left", "left", "enter")
         assert isinstance(app.screen, LearningScreen)
-        assert app.screen.query_one(Prompts).at == 1, "the evaluation after update 5"
+        assert app.screen.query_one(PromptCourses).at == 1, "the evaluation after update 5"
 
 
 async def test_a_recording_reads_its_evaluations_one_by_one(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import Input
 
-from rlplay.scenario.expect import Outcome
+from rlplay.scenario.expect import ClaimResult
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.narrator.narrator import Narrator
 from rlplay.ui.parts.panel_messages import Answered
@@ -87,7 +87,7 @@ async def test_what_does_not_fit_is_a_key_away():
     app = Strip()
     async with app.run_test(size=(60, 16)) as pilot:
         narrator = app.query_one(Narrator)
-        claims = [Outcome(f"Claim {n}", True, 1.0, "0.344 → 30.9 (90×, expected > 10×) " * 2) for n in range(8)]
+        claims = [ClaimResult(f"Claim {n}", True, 1.0, "0.344 → 30.9 (90×, expected > 10×) " * 2) for n in range(8)]
         narrator.say("You said it.", claims, "That was all.")
         await pilot.pause()
         assert "Claim 7" not in narrator.render().plain
@@ -153,7 +153,7 @@ async def test_claims_are_shown_with_how_they_fared():
     app = Strip()
     async with app.run_test(size=(80, 12)):
         narrator = app.query_one(Narrator)
-        narrator.say("", [Outcome("Longer", True, 9.5, "is 9.5"), Outcome("Better", False, 0.1, "is 0.1")])
+        narrator.say("", [ClaimResult("Longer", True, 9.5, "is 9.5"), ClaimResult("Better", False, 0.1, "is 0.1")])
         assert narrator.render().plain.split("\n")[:2] == ["✓ Longer: is 9.5", "✗ Better: is 0.1"]
 
 

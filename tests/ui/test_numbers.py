@@ -6,12 +6,12 @@ import pytest
 
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.settings import Settings, row, written
-from rlplay.algorithms.symbols import Term
+from rlplay.algorithms.symbols import Expression
 from rlplay.export.trl.fields import literal
 from rlplay.scenario.expect import _written
 from rlplay.trace.numbers import compact, number, percent
 from rlplay.ui.format.number_cells import plain, short, signed, tenths
-from rlplay.ui.formula.formula_lines import Numbers
+from rlplay.ui.formula.formula_lines import TokenNumbers
 from rlplay.ui.formula.surrogate import why_clipped
 
 
@@ -65,8 +65,8 @@ def test_a_small_setting_is_written_alike_in_settings_equations_and_scripts():
 
 def test_a_bound_has_the_exponent_of_all_other_numbers():
     wide = Settings(epsilon=0.99999, epsilon_high=1e6)
-    assert why_clipped(wide, Numbers(clip_state=-1))[0].endswith("w < 1e-5")
-    assert why_clipped(wide, Numbers(clip_state=1))[0].endswith("w > 1e6")
+    assert why_clipped(wide, TokenNumbers(clip_state=-1))[0].endswith("w < 1e-5")
+    assert why_clipped(wide, TokenNumbers(clip_state=1))[0].endswith("w > 1e6")
     cispo = row(Settings(surrogate="cispo", epsilon_high=1e6), "surrogate")
     assert "the weight 1e6, not" in cispo.unclipped(Settings(surrogate="cispo", epsilon_high=1e6), 1.0, 2e6)[0]
-    assert (Term("x") ** 1e-5).text == "^1e-5"
+    assert (Expression("x") ** 1e-5).text == "^1e-5"

@@ -11,11 +11,12 @@ from rlplay.trace.records import Credited, Finished, Scored, Staged, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.curves.first_views import OVERVIEW
-from rlplay.ui.formula.formula_lines import Numbers
+from rlplay.ui.formula.formula_lines import TokenNumbers
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.pair_terms import pair_scores
 from rlplay.ui.plot.picture import Size
-from rlplay.ui.plot.views import IMITATION, NOT_COMPUTED, PAIRS, REWARD, SCORES, Source, single
+from rlplay.ui.plot.plot_data import NOT_COMPUTED, PlotData
+from rlplay.ui.plot.views import IMITATION, PAIRS, REWARD, SCORES, single
 from rlplay.ui.words import pair_updates as pairs
 from rlplay.ui.words.narration import narrate, narrate_run
 from tests.recorded import synthetic_update
@@ -105,7 +106,7 @@ def test_a_tie_has_no_loss_of_its_own():
 
 @pytest.mark.parametrize("algorithm", ["dpo", "kto", "simpo", "orpo", "sft"])
 def test_the_formula_is_that_of_the_loss(algorithm):
-    numbers = Numbers(-0.4, 0.5, 1.0, 0, dloss_dlogp=-0.01)
+    numbers = TokenNumbers(-0.4, 0.5, 1.0, 0, dloss_dlogp=-0.01)
     lines = ["".join(text for text, _ in line) for line in objective(resolve({"algorithm": algorithm}), numbers)]
     assert any(line.startswith("L = ") for line in lines)
     assert not any("min(" in line for line in lines)
@@ -188,6 +189,6 @@ def test_what_a_trainer_does_not_compute_gives_way_to_what_it_has(view, metrics,
     history = History()
     finished = synthetic_update(1)[-1]
     history.add(msgspec.structs.replace(finished, metrics=metrics))
-    source = Source(history)
+    source = PlotData(history)
     assert view.titles(source, None, False)[0].plain.startswith(title)
     assert not isinstance(view.draw(source, Size(40, 8), False), str)

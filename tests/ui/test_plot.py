@@ -8,7 +8,7 @@ import pytest
 from rlplay.trace.numbers import number
 from rlplay.ui.plot.drawn_curves import BAND, Curve, _dashes, curves
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
-from rlplay.ui.plot.picture import Frame, Size
+from rlplay.ui.plot.picture import Axes, Size
 
 SIZE = Size(38, 8)
 
@@ -74,7 +74,7 @@ def test_where_curves_meet_both_show_and_grey_gives_way():
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
 def test_dashes_are_as_long_on_a_steep_part(end):
-    x, y = _dashes(np.array([0.0, 1.0]), np.array([0.0, end]), Frame(20, 0, 19, 0, 1), 10)
+    x, y = _dashes(np.array([0.0, 1.0]), np.array([0.0, end]), Axes(20, 0, 19, 0, 1), 10)
     way = np.hypot(np.array(x) * 40, np.array(y) * 40)  # in dots: two to a cell across, four down
     gaps = np.diff(way)
     assert gaps[gaps < 1] == pytest.approx(0.5)
@@ -156,7 +156,7 @@ def test_a_band_that_reaches_below_zero_goes_down_to_the_end_of_a_log_scale():
 
 
 def test_a_frame_maps_columns_back_to_updates():
-    frame = Frame(width=40, left=4, right=35, first=1, last=32)
+    frame = Axes(width=40, left=4, right=35, first=1, last=32)
     assert all(round(frame.x(frame.column(update))) == update for update in range(1, 33))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rlplay.trace.find import find, parse
-from rlplay.trace.pulls import Box, box, pulls
+from rlplay.trace.pulls import PlaneBox, box, pulls
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.plot.picture import CURSOR, Size
 from rlplay.ui.pull.pull_map import PullMap
@@ -22,15 +22,15 @@ from tests.ui.test_pull_map import SIZE, recorded
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        ("ratio 0.8..1.2 A 0..2", Box(0.8, 1.2, 0, 2)),
-        ("ratio ..1.2 A -0.5..", Box(-math.inf, 1.2, -0.5, math.inf)),
+        ("ratio 0.8..1.2 A 0..2", PlaneBox(0.8, 1.2, 0, 2)),
+        ("ratio ..1.2 A -0.5..", PlaneBox(-math.inf, 1.2, -0.5, math.inf)),
         ("ratio ..  A ..", None),
         ("ratio>1.2", None),
         ("ratio 0.8..1.2", None),
-        ("RATIO .9996..1.0004 a ..1e-3", Box(0.9996, 1.0004, -math.inf, 0.001)),
+        ("RATIO .9996..1.0004 a ..1e-3", PlaneBox(0.9996, 1.0004, -math.inf, 0.001)),
     ],
 )
-def test_a_box_is_read_as_it_is_written(typed: str, expected: Box | None) -> None:
+def test_a_box_is_read_as_it_is_written(typed: str, expected: PlaneBox | None) -> None:
     assert box(typed) == expected
     if expected is not None:
         assert box(expected.words) == expected

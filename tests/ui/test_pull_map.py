@@ -12,7 +12,7 @@ from rlplay.trace.pulls import pulls
 from rlplay.trace.records import Stepped, spans
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.views import Source
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.pull.pull_map import DOWN, NO_STEP, SILENT, UP, PullMap
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, settled, text_of, until
@@ -29,7 +29,7 @@ SIZE = Size(60, 16)
 
 
 def drawn(update: Update | None, size: Size = SIZE, **settings: object) -> Picture | str:
-    return PullMap().draw(Source(History(), update, decoded({"algorithm": "grpo", **settings})), size, False)
+    return PullMap().draw(PlotData(History(), update, decoded({"algorithm": "grpo", **settings})), size, False)
 
 
 @pytest.mark.parametrize("steps", [2, 4])

@@ -10,8 +10,8 @@ from rlplay.export.npz import arrays
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.trpo_search import NOT_YET, Search
-from rlplay.ui.plot.views import Source
 from rlplay.ui.words.narration import narrate
 from rlplay.ui.words.step_search import NOTHING, detail
 from tests.recorded import synthetic_search, synthetic_update
@@ -31,7 +31,7 @@ def searching(records: int, *, finished: bool = False, accepted: bool = True) ->
 
 
 def drawn(update: Update) -> list[str]:
-    picture = Search().draw(Source(History(), update, TRPO), SIZE, log=False)
+    picture = Search().draw(PlotData(History(), update, TRPO), SIZE, log=False)
     assert isinstance(picture, Picture)
     lines = picture.content.plain.split("\n")
     assert len(lines) <= SIZE.height
@@ -40,9 +40,9 @@ def drawn(update: Update) -> list[str]:
 
 
 def test_before_the_search_the_panel_says_what_fills_it():
-    assert Search().draw(Source(History(), None, TRPO), SIZE, log=False) == NOT_YET
-    assert Search().draw(Source(History(), searching(0), TRPO), SIZE, log=False) == NOT_YET
-    assert Search().draw(Source(History(), searching(0, finished=True), TRPO), SIZE, log=False) == NOTHING
+    assert Search().draw(PlotData(History(), None, TRPO), SIZE, log=False) == NOT_YET
+    assert Search().draw(PlotData(History(), searching(0), TRPO), SIZE, log=False) == NOT_YET
+    assert Search().draw(PlotData(History(), searching(0, finished=True), TRPO), SIZE, log=False) == NOTHING
 
 
 def test_while_it_looks_for_the_direction_each_iteration_is_a_bar_and_a_line():
@@ -59,7 +59,7 @@ def test_each_step_tried_is_a_line_with_its_verdict():
         ["0.80", "0.0102", "0.029", "✗ too far"],
         ["0.64", "0.0064", "0.028", "✓ taken"],
     ]
-    above, below = Search().titles(Source(History(), searching(7), TRPO), None, False)
+    above, below = Search().titles(PlotData(History(), searching(7), TRPO), None, False)
     assert above.plain == "Trust region · KL 0.0064 of 0.01"
     assert below.plain == "step 0.64 · gain 0.028"
 
@@ -67,7 +67,7 @@ def test_each_step_tried_is_a_line_with_its_verdict():
 def test_a_search_without_success_says_so():
     refused = searching(7, finished=True, accepted=False)
     assert drawn(refused)[-1].endswith("✗ no gain")
-    _, below = Search().titles(Source(History(), refused, TRPO), None, False)
+    _, below = Search().titles(PlotData(History(), refused, TRPO), None, False)
     assert below.plain == "3 steps tried, none taken"
     assert (
         "None of 3 steps kept the KL limit of 0.01 and gained: the policy did not move."

@@ -12,7 +12,7 @@ from rlplay.trace.history import History
 from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Changed, Evaluated, Finished, Sampled, Staged
 from rlplay.trace.runfile_format import RunFileError
-from rlplay.trace.settings_timeline import Timeline
+from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trace.update import Update
 from rlplay.ui.moments.answer_pairs import changed_between, first_moment, moments, sections
 from rlplay.ui.session import examination
@@ -122,7 +122,7 @@ def test_evaluations_are_read_one_at_a_time_and_one_that_is_damaged_is_left_out(
     for each in found:
         history.add(each)
     session = session_of(synthetic_started(), evaluated=found, **({"held_out": damaged} if problem else {}))
-    session.apply(Restored(history, Timeline({})))
+    session.apply(Restored(history, SettingsTimeline({})))
     read = []
     while next_evaluation(session):
         read.append(list(session.run.evaluations.missing))

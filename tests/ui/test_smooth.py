@@ -9,8 +9,9 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Finished
 from rlplay.ui.plot.drawn_curves import Curve
 from rlplay.ui.plot.picture import Size
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.smoothing import STRENGTHS, smoothed, smoothing_label
-from rlplay.ui.plot.views import GHOST, SHADE, Lines, Source, Trace, with_average
+from rlplay.ui.plot.views import GHOST, SHADE, CurveView, Trace, with_average
 from tests.ui.curve_panels import Host, recorded, title
 
 FINITE = st.floats(-1e6, 1e6)
@@ -58,7 +59,7 @@ def test_both_are_to_be_seen_in_the_plot():
         metrics = {"loss": float(noise.normal())}
         history.add(Finished(update=update, rows=np.zeros(0), logprobs=np.zeros(0), top_logprobs=np.zeros(0),
                              metrics=metrics, timings={}, seconds=0.0))  # fmt: skip
-    drawn = Lines("Loss", (Trace("loss"),)).draw(Source(history), Size(60, 12), False, 0.9)
+    drawn = CurveView("Loss", (Trace("loss"),)).draw(PlotData(history), Size(60, 12), False, 0.9)
     inks = {str(span.style) for span in drawn.content.spans}
     assert {GHOST, "$primary"} <= inks
 

@@ -9,18 +9,9 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Credited, Finished, Scored, Staged, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Size
+from rlplay.ui.plot.plot_data import ENDS_BEFORE, NEXT_UPDATE, NOT_COMPUTED, PlotData, first_update
 from rlplay.ui.plot.several_runs import RUN_STYLES, Overlay
-from rlplay.ui.plot.views import (
-    ENDS_BEFORE,
-    IMITATION,
-    NEXT_UPDATE,
-    NOT_COMPUTED,
-    PAIRS,
-    Source,
-    first_update,
-    single,
-    with_average,
-)
+from rlplay.ui.plot.views import IMITATION, PAIRS, single, with_average
 from rlplay.ui.session.happenings import Moved
 from rlplay.ui.theme.inks import levels
 from rlplay.ui.words.narration import narrate_run
@@ -195,7 +186,7 @@ def test_a_curve_is_cut_where_a_stage_begins():
     size = Size(40, 12)
 
     def dots_between(view):
-        lines = view.draw(Source(history), size, False, 0.0).content.plain.split("\n")
+        lines = view.draw(PlotData(history), size, False, 0.0).content.plain.split("\n")
         drawn = [bool(set(line[6:]) - set(" ┊┈│⠀.0123456789")) for line in lines[:-1]]
         first, last = drawn.index(True), len(drawn) - drawn[::-1].index(True)
         return sum(drawn[first + 1 : last - 1])
@@ -203,13 +194,13 @@ def test_a_curve_is_cut_where_a_stage_begins():
     assert dots_between(single("loss")) == 0, "a loss is another one in each stage"
     assert dots_between(single("eval_gold/helpful/mean")) > 2, "held-out answers are measured alike all the way"
     assert dots_between(Overlay(("loss",), lambda: [(RUN_STYLES[0], history)])) == 0
-    assert "┊" in single("loss").draw(Source(history), size, False).content.plain
-    assert "┊" not in single("eval_gold/helpful/mean").draw(Source(history), size, False).content.plain
+    assert "┊" in single("loss").draw(PlotData(history), size, False).content.plain
+    assert "┊" not in single("eval_gold/helpful/mean").draw(PlotData(history), size, False).content.plain
 
 
 def test_the_average_begins_anew_with_the_stage():
     history = recorded([(8, {"loss": 0.1}), (8, {"loss": 0.7})])
-    grey, average = with_average(single("loss").series(Source(history))[0], 0.9)
+    grey, average = with_average(single("loss").series(PlotData(history))[0], 0.9)
     assert np.allclose(average.values, [0.1] * 8 + [0.7] * 8)
     assert (grey.cuts, average.cuts) == ([9], [9])
 
@@ -217,7 +208,7 @@ def test_the_average_begins_anew_with_the_stage():
 def test_what_was_rewound_away_is_cut_too():
     history = recorded([(8, {"loss": 0.1}), (8, {"loss": 0.7})])
     history._cut(3)
-    live, ghost = single("loss").series(Source(history))
+    live, ghost = single("loss").series(PlotData(history))
     assert list(live.updates) == [1, 2, 3]
     assert (ghost.updates[0], ghost.cuts) == (4, [9])
 
@@ -233,16 +224,16 @@ def test_what_was_rewound_away_is_cut_too():
     ],
 )
 def test_an_empty_panel_says_whether_its_numbers_are_still_to_come(stages, replayed, words):
-    source = Source(recorded(stages), replayed=replayed)
+    source = PlotData(recorded(stages), replayed=replayed)
     assert PAIRS[1].draw(source, Size(38, 8), False) == words
 
 
 def test_another_sentence_is_drawn_afresh():
     history = recorded([(3, {"loss": 0.1}), (0, {})])
-    before = PAIRS[1].state(Source(history))
+    before = PAIRS[1].state(PlotData(history))
     history._marks.clear()
     assert history.settled
-    assert PAIRS[1].state(Source(history)) != before
+    assert PAIRS[1].state(PlotData(history)) != before
 
 
 async def test_the_panels_change_with_the_stage_before_its_first_step():

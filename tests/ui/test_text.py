@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 from rlplay.cli import look as cli_look
 from rlplay.cli import main as cli
-from rlplay.engine.run_report import JsonLines, Lines
-from rlplay.scenario.expect import Outcome
+from rlplay.engine.run_report import JsonLines, TextReport
+from rlplay.scenario.expect import ClaimResult
 from rlplay.trace.text import NOTHING, visible, visible_lines
 from rlplay.ui.format.shown_text import END, column_text, quoted, token_text, within
 
@@ -95,7 +95,7 @@ def test_a_run_without_a_screen_prints_nothing_that_is_obeyed():
             return True
 
     out, err = io.StringIO(), Terminal()
-    report = Lines(out, err)
+    report = TextReport(out, err)
     report.say(EVIL)
     report.note(EVIL)
     report.loading(EVIL, 0.5)
@@ -106,7 +106,7 @@ def test_a_run_without_a_screen_prints_nothing_that_is_obeyed():
 
 def test_lines_for_programs_keep_the_text_and_no_control_character():
     out = io.StringIO()
-    JsonLines(out, io.StringIO()).result(True, [Outcome(EVIL, True, None, "")], "run", [])
+    JsonLines(out, io.StringIO()).result(True, [ClaimResult(EVIL, True, None, "")], "run", [])
     assert not obeyed(out.getvalue())
     assert json.loads(out.getvalue())["expectations"][0]["text"] == EVIL
 

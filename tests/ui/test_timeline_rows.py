@@ -8,7 +8,7 @@ import pytest
 
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Changed, Rewound
-from rlplay.ui.timeline.update_table import USUAL, Row, Timeline, heading, short_heading
+from rlplay.ui.timeline.update_table import USUAL, UpdateRow, UpdateTable, heading, short_heading
 
 
 def history(marks: Sequence[AnyRecord] = (), **series: Sequence[float]) -> History:
@@ -31,13 +31,13 @@ def history(marks: Sequence[AnyRecord] = (), **series: Sequence[float]) -> Histo
     ],
 )
 def test_the_score_is_the_first_that_the_run_records(series: dict[str, list[float]], score: str) -> None:
-    assert Timeline(history(**series), 1).score == score
+    assert UpdateTable(history(**series), 1).score == score
 
 
 def test_held_out_scores_are_expected_until_an_update_shows_that_there_are_none() -> None:
-    assert Timeline(history(), 0).evaluated
-    assert Timeline(history(eval_reward=[0.1]), 1).evaluated
-    assert not Timeline(history(reward=[0.1]), 1).evaluated
+    assert UpdateTable(history(), 0).evaluated
+    assert UpdateTable(history(eval_reward=[0.1]), 1).evaluated
+    assert not UpdateTable(history(reward=[0.1]), 1).evaluated
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_held_out_scores_are_expected_until_an_update_shows_that_there_are_none(
 def test_further_columns_are_the_first_metrics_of_each_curve(
     series: dict[str, list[float]], views: Sequence[Sequence[str]], columns: list[str]
 ) -> None:
-    assert Timeline(history(**series), 2, views=views).columns == columns
+    assert UpdateTable(history(**series), 2, views=views).columns == columns
 
 
 def test_the_scale_of_the_score_has_its_zero() -> None:
     nan = float("nan")
     for values, limits in (([0.5, nan, 0.2], (0, 0.5)), ([-0.5, -0.2], (-0.5, 0)), ([nan], (0, 0)), ([-1, 2], (-1, 2))):
-        assert Timeline(history(reward=values), 3).limits == limits
+        assert UpdateTable(history(reward=values), 3).limits == limits
 
 
 def test_each_update_has_a_row_with_what_happened_at_it() -> None:
@@ -69,16 +69,16 @@ def test_each_update_has_a_row_with_what_happened_at_it() -> None:
         Changed(update=4, phase="sample", name="epsilon", value=0.1, previous=0.2),
     ]
     found = history(marks, reward=[0.1, 0.2], kl=[0.5], eval_reward=[9, 8, 7])
-    timeline = Timeline(found, 3, frozenset({1, 3}), frozenset({3}))
+    timeline = UpdateTable(found, 3, frozenset({1, 3}), frozenset({3}))
     rows = timeline.rows
     assert [row.number for row in rows] == [0, 1, 2, 3]
-    assert rows[0] == Row(0, further=(None,), snapshot=True)
-    assert rows[1] == Row(1, 0.1, 9, (0.5,), (), tokens=True)
+    assert rows[0] == UpdateRow(0, further=(None,), snapshot=True)
+    assert rows[1] == UpdateRow(1, 0.1, 9, (0.5,), (), tokens=True)
     assert (rows[2].score, rows[2].further, rows[2].tokens) == (0.2, (None,), False)
     assert [mark.kind for mark in rows[2].events] == ["changed", "back"]
-    assert rows[3] == Row(3, None, 7, (None,), (), tokens=True, snapshot=True)
+    assert rows[3] == UpdateRow(3, None, 7, (None,), (), tokens=True, snapshot=True)
     assert [mark.update for mark in timeline.coming] == [4]
-    assert Timeline(found, 4).coming == ()
+    assert UpdateTable(found, 4).coming == ()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from rlplay.trace.records import Array, Sampled
-from rlplay.ui.tokens.token_layout import FLIPPED, GUTTER, LONG, MORE, VALUE_WIDTH, Folds, Layout, Row, are_long
+from rlplay.ui.tokens.token_layout import (
+    FLIPPED,
+    GUTTER,
+    LONG,
+    MORE,
+    VALUE_WIDTH,
+    Folds,
+    LayoutRow,
+    TokenLayout,
+    are_long,
+)
 from tests.written import sampled_of
 
 ANSWERS = (["two", " and", " two", " is", " four"], ["4"], [], [" sev", "en", "teen", " or", " so"])
@@ -14,17 +24,17 @@ ANSWERS = (["two", " and", " two", " is", " four"], ["4"], [], [" sev", "en", "t
 
 def layout_of(
     sampled: Sampled, width: int = 14, signs: bool = False, *, clips: Array | None = None, folds: Folds | None = None
-) -> Layout:
-    layout = Layout()
+) -> TokenLayout:
+    layout = TokenLayout()
     layout.arrange(sampled, clips, list(range(len(sampled.group))), width, signs, folds)
     return layout
 
 
-def text(row: Row) -> str:
+def text(row: LayoutRow) -> str:
     return "".join(cell.text for cell in row.cells)
 
 
-def texts(layout: Layout) -> list[str]:
+def texts(layout: TokenLayout) -> list[str]:
     return [text(row) for row in layout.rows]
 
 
@@ -226,7 +236,7 @@ def test_what_was_laid_out_before_does_not_matter(first: int, second: int) -> No
         (sampled_of(GROWING[2]), clips, Folds()),
         (sampled_of(["x", " b", " c"], token_ids=np.array([7, 1, 2], dtype=np.int32)), None, Folds()),
     ]
-    layout = Layout()
+    layout = TokenLayout()
     for number in (first, second):
         sampled, marks, folds = known[number]
         layout.arrange(sampled, marks, [0], 7, False, folds)
@@ -234,11 +244,11 @@ def test_what_was_laid_out_before_does_not_matter(first: int, second: int) -> No
 
 
 def test_growing_long_answers_are_laid_out_as_if_at_once() -> None:
-    layout, seen = Layout(), {0: 0, 1: 0}
+    layout, seen = TokenLayout(), {0: 0, 1: 0}
     for length in (LONG + 1, LONG + 2, LONG + 40):
         for token in (0, length - 1, 50):
             seen.update({0: token, 1: token})
             layout.arrange(long_answers(length), None, [1, 0], 30, False, Folds(seen=seen.__getitem__))
-            fresh = Layout()
+            fresh = TokenLayout()
             fresh.arrange(long_answers(length), None, [1, 0], 30, False, Folds(seen=seen.__getitem__))
             assert layout.rows == fresh.rows

@@ -15,8 +15,9 @@ from rlplay.trace.metrics import pair_of
 from rlplay.trace.records import Evaluated, Finished, Rewound
 from rlplay.ui.curves.first_views import overview, view_of
 from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.two_lines import TwoLines
-from rlplay.ui.plot.views import FIRST, GHOST, REWARD, SECOND, Source
+from rlplay.ui.plot.views import FIRST, GHOST, REWARD, SECOND
 from tests.recorded import SETTINGS, synthetic_update
 from tests.ui.curve_panels import subtitle, title
 from tests.ui.stage import playground, settled, shown
@@ -25,14 +26,14 @@ OVER, AND = "reward over gold/true/mean", "reward and gold/true/mean"
 REWARDS, GOLD = [2.0, 8.0, 20.0], [0.4, 0.3, 0.1]
 
 
-def source(plain: bool = False) -> Source:
+def source(plain: bool = False) -> PlotData:
     history = History()
     for number, (reward, gold) in enumerate(zip(REWARDS, GOLD, strict=True), start=1):
         finished = next(record for record in synthetic_update(number) if isinstance(record, Finished))
         history.add(msgspec.structs.replace(finished, metrics={"reward": reward, "gold/true/mean": gold}))
     held = {"eval_reward": 19.0, "eval_gold/true/mean": 0.05}
     history.add(Evaluated(update=3, metrics=held, prompts=[], completions=[], rewards=np.zeros(1), seconds=1.0))
-    return Source(history, plain=plain)
+    return PlotData(history, plain=plain)
 
 
 def view(name: str) -> TwoLines:

@@ -8,13 +8,13 @@ from textual.binding import Binding
 from textual.widgets import Static
 
 from rlplay.scenario.script import Say, ScreenVerb, parse_step
-from rlplay.ui.answers.answer_list import Rollouts
+from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.command_palette import commands
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.format.shortcuts import KEY_NAMES
 from rlplay.ui.narrator.narrator import Narrator
-from rlplay.ui.tokens.token_map import Tokens
+from rlplay.ui.tokens.token_map import TokenMap
 from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import VERBS
 from tests.ui.stage import home, on_screen, playground, pressed, settled
@@ -124,7 +124,7 @@ def test_each_is_reached_by_a_key_or_by_its_name():
         assert all(bound[key] == 1 for key in verb.keys)
 
 
-@pytest.mark.parametrize("panel", [Tokens, Rollouts, Inspector, CurvePanel, Narrator])
+@pytest.mark.parametrize("panel", [TokenMap, AnswerList, Inspector, CurvePanel, Narrator])
 def test_no_panel_takes_a_verbs_key_away(panel):
     taken = {key for verb in VERBS.values() for key in verb.keys}
     assert taken & set(keys_of(panel.BINDINGS)) == set()
@@ -153,6 +153,6 @@ def test_no_panel_takes_some_of_hjkl_and_leaves_the_others():
     from rlplay.ui.probe.probe_screen import ProbeScreen
     from rlplay.ui.timeline.updates import Updates
 
-    for owner in (Tokens, Rollouts, Inspector, CurvePanel, LabelScreen, ProbeScreen, Updates):
+    for owner in (TokenMap, AnswerList, Inspector, CurvePanel, LabelScreen, ProbeScreen, Updates):
         keys = {key for binding in owner.BINDINGS if isinstance(binding, Binding) for key in binding.key.split(",")}
         assert keys & set("hjkl") in (set(), set("hjkl")), f"{owner.__name__}: the arrows are complete"

@@ -31,7 +31,7 @@ from rlplay.ui.compat import lines_of
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.lesson.orientation import CARDS
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.views import Source
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.session.happenings import Moved
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.sources import ReplaySource
@@ -67,20 +67,20 @@ def maze(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def source(maze: Path) -> Source:
+def source(maze: Path) -> PlotData:
     with RunReader(maze) as reader:
         update = reader.load(2)
     update.step_word = "move"  # as the session says
-    return Source(History(), shown=update, world=read_world(MAZE), settings=decoded({"gamma": 0.9}))
+    return PlotData(History(), shown=update, world=read_world(MAZE), settings=decoded({"gamma": 0.9}))
 
 
-def lines(view: WorldMap, source: Source, width: int = 56, height: int = 9) -> list[str]:
+def lines(view: WorldMap, source: PlotData, width: int = 56, height: int = 9) -> list[str]:
     drawn = view.draw(source, Size(width, height), False)
     assert isinstance(drawn, Picture), drawn
     return drawn.content.plain.split("\n")
 
 
-def test_the_map_stays_while_the_next_walks_are_sampled(source: Source, maze: Path) -> None:
+def test_the_map_stays_while_the_next_walks_are_sampled(source: PlotData, maze: Path) -> None:
     with RunReader(maze) as reader:
         before, now = reader.load(1), reader.load(2)
     assert now.sampled is not None
@@ -94,14 +94,14 @@ def test_the_map_stays_while_the_next_walks_are_sampled(source: Source, maze: Pa
     assert blank != lines(WorldMap(), known), "the policy of update 1 does not sample update 3"
 
 
-def test_a_length_is_in_moves(source: Source) -> None:
+def test_a_length_is_in_moves(source: PlotData) -> None:
     update = source.shown
     assert update is not None
     assert update.finished is not None
     assert measures(update)["length"].mean() == pytest.approx(update.finished.metrics["completions/mean_length"])
 
 
-def test_every_square_has_its_best_move_probability_value_and_visits(source: Source) -> None:
+def test_every_square_has_its_best_move_probability_value_and_visits(source: PlotData) -> None:
     assert source.world is not None
     squares = chart(source.world, source.shown).squares
     text = "\n".join(lines(WorldMap(), source))
@@ -125,7 +125,7 @@ def test_every_square_has_its_best_move_probability_value_and_visits(source: Sou
     assert "▒" in text
 
 
-def test_a_square_whose_moves_are_equally_likely_has_no_arrow(maze: Path, source: Source) -> None:
+def test_a_square_whose_moves_are_equally_likely_has_no_arrow(maze: Path, source: PlotData) -> None:
     with RunReader(maze) as reader:
         untrained = reader.load(1)
     assert untrained.sampled is not None
@@ -149,7 +149,7 @@ def _rounded(word: str) -> set[str]:
 
 @pytest.mark.parametrize("width", range(18, 60))
 @pytest.mark.parametrize("view", MAPS, ids=lambda view: view.kind)
-def test_no_number_is_cut_at_any_width(source: Source, view: WorldMap, width: int) -> None:
+def test_no_number_is_cut_at_any_width(source: PlotData, view: WorldMap, width: int) -> None:
     whole = set(" ".join(lines(view, source, 120)).replace("×", " ×").split())
     narrow = " ".join(lines(view, source, width)).replace("×", " ×")
     for move in "↑→↓←":
@@ -160,7 +160,7 @@ def test_no_number_is_cut_at_any_width(source: Source, view: WorldMap, width: in
 
 
 @pytest.mark.parametrize("height", range(1, 14))
-def test_a_map_that_does_not_fit_says_what_it_needs(source: Source, height: int) -> None:
+def test_a_map_that_does_not_fit_says_what_it_needs(source: PlotData, height: int) -> None:
     drawn = WorldMap().draw(source, Size(40, height), False)
     if height < 4:
         assert isinstance(drawn, str)
@@ -171,7 +171,7 @@ def test_a_map_that_does_not_fit_says_what_it_needs(source: Source, height: int)
     assert "takes 4 lines and 18 columns" in str(WorldMap().draw(source, Size(17, 9), False))
 
 
-def test_the_optimal_map_has_every_best_move_and_value(source: Source) -> None:
+def test_the_optimal_map_has_every_best_move_and_value(source: PlotData) -> None:
     assert source.world is not None
     best = plan(source.world, 0.9)
     text = "\n".join(lines(WorldMap("optimal"), source))
@@ -181,7 +181,7 @@ def test_the_optimal_map_has_every_best_move_and_value(source: Source) -> None:
     assert "→↓" in text or "↓→" in text or any(len(v) for v in text.split()), "equally good moves stand together"
 
 
-def test_the_border_compares_learned_exact_and_best_values_of_the_start(source: Source) -> None:
+def test_the_border_compares_learned_exact_and_best_values_of_the_start(source: PlotData) -> None:
     assert source.world is not None
     above, below = WorldMap().titles(replace(source, lines=8), None, False)
     assert above.plain == "Map · move · value V · ×visits"
@@ -193,7 +193,7 @@ def test_the_border_compares_learned_exact_and_best_values_of_the_start(source: 
     assert f"exact {exact:+.2f}".replace("0.", ".", 1).replace("-", "−") in below.plain
 
 
-def test_the_path_of_the_answer_under_the_cursor_is_marked(source: Source) -> None:
+def test_the_path_of_the_answer_under_the_cursor_is_marked(source: PlotData) -> None:
     assert source.world is not None
     paths = chart(source.world, source.shown).paths
     row = max(paths, key=lambda each: len(set(paths[each])))
@@ -205,7 +205,7 @@ def test_the_path_of_the_answer_under_the_cursor_is_marked(source: Source) -> No
 
 
 def test_before_the_first_update_the_map_is_drawn_without_a_policy() -> None:
-    empty = Source(History(), world=read_world(MAZE), settings=decoded({"gamma": 0.9}))
+    empty = PlotData(History(), world=read_world(MAZE), settings=decoded({"gamma": 0.9}))
     text = "\n".join(lines(WorldMap(), empty))
     assert "★" in text
     assert "." not in text, "no number"
@@ -252,7 +252,7 @@ def test_without_colour_only_the_shade_is_lost() -> None:
 def test_a_bandits_arms_are_bars(tmp_path: Path) -> None:
     with RunReader(recorded(tmp_path, ARMS, algorithm="reinforce-baseline")) as reader:
         update = reader.load(2)
-    source = Source(History(), shown=update, world=read_world(ARMS), settings=decoded({"gamma": 1.0}))
+    source = PlotData(History(), shown=update, world=read_world(ARMS), settings=decoded({"gamma": 1.0}))
     found = lines(WorldMap(), source)
     assert [line[0] for line in found] == ["a", "b", "c"]
     square = chart(read_world(ARMS), update).squares["s"]
@@ -265,7 +265,7 @@ def test_a_bandits_arms_are_bars(tmp_path: Path) -> None:
 
 def test_values_that_never_settle_are_said_not_to() -> None:
     forever: World = read_world({"map": ["S1"], "moves": ["→"]})
-    source = Source(History(), shown=Update(1), world=forever, settings=decoded({"gamma": 1.0}))
+    source = PlotData(History(), shown=Update(1), world=forever, settings=decoded({"gamma": 1.0}))
     assert "best not finite" in WorldMap().titles(source, None, False)[1].plain
     assert np.isfinite(plan(forever, 0.9).values["a1"])
 
@@ -307,7 +307,7 @@ async def test_a_world_speaks_of_moves(maze: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize(("world", "word"), [(MAZE, "move"), (ARMS, "move"), (None, "token")])
-def test_the_scenario_says_what_is_sampled_not_the_columns(source: Source, maze: Path, world: Any, word: str) -> None:
+def test_the_scenario_says_what_is_sampled_not_the_columns(source: PlotData, maze: Path, world: Any, word: str) -> None:
     assert source.shown is not None
     assert source.shown.sampled is not None
     text = yaml.safe_dump({"name": "x", "title": "x", "question": "?", "world": world})
@@ -350,7 +350,7 @@ def test_settings_and_parts_of_words_keep_the_word() -> None:
     assert head.plain == "Moves · colour: move reward: one shade"
 
 
-def test_the_map_is_drawn_again_once_sampling_has_ended(source: Source) -> None:
+def test_the_map_is_drawn_again_once_sampling_has_ended(source: PlotData) -> None:
     assert source.shown is not None
     assert source.shown.sampled is not None
     under_way, done = Update(2), Update(2)

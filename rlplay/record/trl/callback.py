@@ -24,7 +24,7 @@ from rlplay.record.trl.observer import Observer
 from rlplay.record.trl.offline import Offline
 from rlplay.record.trl.online import Online
 from rlplay.record.trl.steering import Remote
-from rlplay.record.trl.trainer_kind import Known, known
+from rlplay.record.trl.trainer_kind import KnownTrainer, known
 from rlplay.record.trl.trainer_options import settings_of
 from rlplay.trace.kinds import SomeSettings
 
@@ -175,7 +175,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             if value != self._settings.get(name):
                 self._continued.changed(name, value, self._settings.get(name))
 
-    def _open(self, args: Any, kind: Known, settings: SomeSettings, path: str, run_id: str) -> None:
+    def _open(self, args: Any, kind: KnownTrainer, settings: SomeSettings, path: str, run_id: str) -> None:
         """Open a new recording. Raises OSError if it cannot be written."""
         process, self._continued = self._trainer.accelerator, None
         self.path = Path(path)
@@ -194,7 +194,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             observed.detach()
             observed.close()
 
-    def _describe(self, recorder: Recorder, args: Any, kind: Known, settings: SomeSettings, run_id: str) -> None:
+    def _describe(self, recorder: Recorder, args: Any, kind: KnownTrainer, settings: SomeSettings, run_id: str) -> None:
         trainer = self._trainer
         model = trainer.accelerator.unwrap_model(trainer.model)
         first = next(model.parameters(), None)
@@ -262,16 +262,16 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         return refused
 
 
-def _options(trainer: Any) -> tuple[Known, SomeSettings]:
+def _options(trainer: Any) -> tuple[KnownTrainer, SomeSettings]:
     """Which trainer it is, and its settings; an unknown one if it lacks what a trainer of that kind has."""
     kind = known(trainer)
     try:
         return kind, settings_of(trainer, kind)
     except Exception:
-        return Known(kind.name, "", False), {}
+        return KnownTrainer(kind.name, "", False), {}
 
 
-def _unknown(trainer: Any, kind: Known, settings: SomeSettings) -> list[str]:
+def _unknown(trainer: Any, kind: KnownTrainer, settings: SomeSettings) -> list[str]:
     """What the recording will not have, in lines of one sentence each."""
     lines = [
         f"TRL {version('trl')} has no {kind.kind}.{name.name}; the recording lacks {name.missing}"

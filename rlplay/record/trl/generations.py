@@ -23,7 +23,7 @@ _TOKENS = {
 
 
 @dataclass
-class Sampled(Seen):
+class SampledAnswers(Seen):
     """An answer as TRL sampled it."""
 
     made: int = 0  # optimizer steps of the update before this sampling
@@ -60,10 +60,10 @@ class Generation:
         ids, mask, asked, real = (numpy(out[name]) for name in names)
         tools = numpy(out["tool_mask"]) if "tool_mask" in out else np.ones_like(ids)
         known = {ours: _wide(numpy(out[name]), ids) for name, ours in _TOKENS.items() if name in out}
-        self.answers: list[Sampled] = []
+        self.answers: list[SampledAnswers] = []
         for i, row in enumerate(inputs if in_order else [{} for _ in ids]):
             n = _length(ids[i], mask[i], texts.pad)
-            answer = Sampled(
+            answer = SampledAnswers(
                 i, _heading(row["prompt"]) if "prompt" in row else None, prompt_ids=asked[i][real[i].astype(bool)],
                 columns={k: v for k, v in row.items() if k != "prompt"}, ids=ids[i, :n],
                 mask=tools[i, :n].astype(np.uint8), cut=cut(ids[i, :n], texts.ends), made=made,
@@ -112,7 +112,7 @@ class Generation:
                 answer.mean, answer.std = group.mean(), group.std(ddof=1) if len(group) > 1 else 0.0
 
 
-class Sampling:
+class TrainerSampling:
     """All answers of an update; the groups of a later sampling follow those of the earlier."""
 
     def __init__(self, parts: Sequence[Generation]) -> None:

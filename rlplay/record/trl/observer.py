@@ -14,7 +14,7 @@ from rlplay.record.recorder import Recorder
 from rlplay.record.trl import compat, seen
 from rlplay.record.trl.answer import Seen
 from rlplay.record.trl.guard import Call, Guard, Hooks, Part, argument
-from rlplay.record.trl.step_metrics import Numbers, finite
+from rlplay.record.trl.step_metrics import StepMetrics, finite
 from rlplay.record.trl.texts import Texts
 
 
@@ -43,7 +43,7 @@ class Observer:
         `failed` is called if its training raises, `before` at each event that its callbacks hear of.
         """
         self._trainer, self._guard, self._hooks = trainer, guard, Hooks(guard)
-        self._numbers = Numbers(trainer)
+        self._numbers = StepMetrics(trainer)
         if getattr(trainer, "processing_class", None) is None:
             guard.leave_out(Part.ANSWERS)
         self._guard(Part.ANSWERS, self._read)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rlplay.record.trl import compat
-from rlplay.record.trl.generations import Generation, Sampling
+from rlplay.record.trl.generations import Generation, TrainerSampling
 from rlplay.record.trl.guard import Call, Part, argument
 from rlplay.record.trl.observer import Observer
 
@@ -135,13 +135,13 @@ class Online(Observer):
     def _write_answers(self) -> None:
         if not self._generations:
             return
-        answers = Sampling(self._generations)
+        answers = TrainerSampling(self._generations)
         answers.write(self._recorder, self.update, self._steps, self._texts)
         for number, passes in enumerate(self._steps):
             if passes:
                 self._write_step(answers, number, passes)
 
-    def _write_step(self, answers: Sampling, number: int, passes: list[dict[str, Any]]) -> None:
+    def _write_step(self, answers: TrainerSampling, number: int, passes: list[dict[str, Any]]) -> None:
         accelerator = self._trainer.accelerator
         rows = np.concatenate([one["rows"] for one in passes])
         # The scaler of fp16 multiplies the gradients by a number that changes.

@@ -17,7 +17,7 @@ def finite(logs: Mapping[str, Any]) -> dict[str, float]:
     return {k: float(v) for k, v in logs.items() if isinstance(v, int | float) and math.isfinite(v)}
 
 
-class Numbers:
+class StepMetrics:
     """Collects what a trainer measures in each step, logged or not, until `taken`."""
 
     def __init__(self, trainer: Any) -> None:

@@ -15,7 +15,7 @@ _RENAMED = re.compile(r"^_?Unsloth")
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownTrainer:
     """A trainer: its class, the kind of TRL that it is, "" for any other, and whether its loss is that kind's."""
 
     name: str
@@ -23,10 +23,10 @@ class Known:
     same_loss: bool
 
 
-def known(trainer: Any) -> Known:
+def known(trainer: Any) -> KnownTrainer:
     """What is known of a trainer by its classes; an override of a method that makes the loss makes it another loss."""
     kind = next((kind for cls in type(trainer).__mro__ if (kind := _kind(cls, trainer))), "")
-    return Known(type(trainer).__name__, kind, bool(kind) and _same_loss(trainer, kind))
+    return KnownTrainer(type(trainer).__name__, kind, bool(kind) and _same_loss(trainer, kind))
 
 
 def _kind(cls: type, trainer: Any) -> str:

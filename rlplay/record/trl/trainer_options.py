@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlplay.algorithms.settings import Settings
-from rlplay.record.trl.trainer_kind import Known
+from rlplay.record.trl.trainer_kind import KnownTrainer
 from rlplay.trace.kinds import SomeSettings
 
 _AGGREGATIONS = {
@@ -37,7 +37,7 @@ _ANY_LOSS = (
 """Options that mean the same whatever the loss is."""
 
 
-def settings_of(trainer: Any, known: Known) -> SomeSettings:
+def settings_of(trainer: Any, known: KnownTrainer) -> SomeSettings:
     """The options of a trainer's config that rlplay has as settings; plain values only.
 
     Without an `algorithm` if rlplay does not have the trainer's loss; then only options that mean the same in any loss.
@@ -51,7 +51,7 @@ def settings_of(trainer: Any, known: Known) -> SomeSettings:
     return {**{name: value for name, value in named.items() if _plain(value)}, **_batch(trainer, known), **algorithm}
 
 
-def _algorithm(trainer: Any, known: Known) -> SomeSettings:
+def _algorithm(trainer: Any, known: KnownTrainer) -> SomeSettings:
     """The axes of the trainer's loss; empty if it is none that rlplay has."""
     args, neutral = trainer.args, _NEUTRAL.get(known.kind, {})
     if not known.same_loss or any(getattr(args, name, value) != value for name, value in neutral.items()):
@@ -72,7 +72,7 @@ def _algorithm(trainer: Any, known: Known) -> SomeSettings:
     return {} if algorithm is None else {"algorithm": algorithm}
 
 
-def _batch(trainer: Any, known: Known) -> SomeSettings:
+def _batch(trainer: Any, known: KnownTrainer) -> SomeSettings:
     """The shape of a batch, and the weights of the rewards."""
     args = trainer.args
     if known.kind in ("GRPOTrainer", "RLOOTrainer"):

@@ -22,10 +22,10 @@ from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.number_cells import plain, signed
 from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.format.shown_text import is_special
-from rlplay.ui.parts.line_panel import CORNERS, Lines
+from rlplay.ui.parts.line_panel import CORNERS, LinePanel
 from rlplay.ui.parts.panel_messages import CursorMoved, Perform
 from rlplay.ui.tokens.facts import facts_of
-from rlplay.ui.tokens.token_layout import Row
+from rlplay.ui.tokens.token_layout import LayoutRow
 from rlplay.ui.words.pair_updates import LEFT_OUT, label
 
 PART_WIDTH = 7
@@ -44,7 +44,7 @@ COLUMNS: dict[Kind, tuple[str, str]] = {
 """The headings of the two columns. A label is not a reward: it has no mean and no spread."""
 
 
-class Rollouts(Lines):
+class AnswerList(LinePanel):
     """The left columns of the answers: reward, advantage, length on the line where the text of each begins."""
 
     AFTER = " "
@@ -101,7 +101,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         self.cursor = (0, 0)
 
     def show(
-        self, update: Update | None, order: list[int], sort: Sort, token_rows: Sequence[Row], found: str = "",
+        self, update: Update | None, order: list[int], sort: Sort, token_rows: Sequence[LayoutRow], found: str = "",
         kind: Kind = "rewards",
     ) -> None:  # fmt: skip
         """List `update`'s completions in this `order`, each on the line where `token_rows`, the token map, begins it.
@@ -263,7 +263,7 @@ def _distribution(update: Update | None, sort: Sort, room: int) -> str:
     return ""
 
 
-def _aligned_rows(token_rows: Sequence[Row]) -> list[tuple[int, int]]:
+def _aligned_rows(token_rows: Sequence[LayoutRow]) -> list[tuple[int, int]]:
     """Rows aligned with the token map: what begins on each of its lines, or nothing."""
     rows: list[tuple[int, int]] = []
     seen: set[tuple[int, int]] = set()

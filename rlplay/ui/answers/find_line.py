@@ -16,7 +16,7 @@ from rlplay.trace.find import CLIPPED, names
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.parts.over_another import Dialogue
-from rlplay.ui.parts.text_field import Entry
+from rlplay.ui.parts.text_field import TextField
 from rlplay.ui.session.session import Session
 from rlplay.ui.tokens.finder import Finder
 
@@ -41,7 +41,7 @@ class FindScreen(Dialogue[None]):
         with Vertical() as panel:
             panel.border_title = "Find"
             panel.border_subtitle = keyed("`enter` keep · then `f` `F` next, back · `esc` close, all answers")
-            yield Entry(self._before, placeholder="reward<0.5 length>20, clipped, or text")
+            yield TextField(self._before, placeholder="reward<0.5 length>20, clipped, or text")
             yield Static()
 
     def on_mount(self) -> None:

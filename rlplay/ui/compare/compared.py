@@ -11,9 +11,9 @@ from rlplay.ui.compare.side_by_side import align_rows
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.parts.panel_messages import UpdatePicked
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.several_runs import Overlay, RunStyle, Shown
-from rlplay.ui.plot.views import Source
-from rlplay.ui.tokens.token_map import Tokens
+from rlplay.ui.tokens.token_map import TokenMap
 from rlplay.worlds.world import World
 
 _SHOWN = (
@@ -25,7 +25,7 @@ _SHOWN = (
 """For each panel, the metrics to start with: the panel takes the first one that a run has recorded."""
 
 
-class PairedTokens(Tokens):
+class PairedTokens(TokenMap):
     """The answers of one of two runs; each prompt and answer begins on the same line as in the partner."""
 
     partner: PairedTokens | None = None
@@ -49,7 +49,7 @@ class PairedTokens(Tokens):
     def _lay_out(self) -> None:
         super()._lay_out()
         if self.partner is not None and self.partner.is_mounted:
-            Tokens._lay_out(self.partner)
+            TokenMap._lay_out(self.partner)
             align_rows(self._layout, self.partner._layout, self.partner.groups)
             self.rebuild()
             self.partner.rebuild()
@@ -102,6 +102,6 @@ class ComparedPanels(CurvePanels):
     def overlay(self, world: World | None) -> None:
         """Draw the current state of the runs, which play in the same `world`."""
         _, first = self._runs()[0]
-        drawn = [panel.show(Source(first, world=world)) for panel in self.row]
+        drawn = [panel.show(PlotData(first, world=world)) for panel in self.row]
         if any(drawn):
             self.align()

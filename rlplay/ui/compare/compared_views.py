@@ -14,8 +14,8 @@ from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.curves.first_views import DETAILED
 from rlplay.ui.parts.panel_messages import Perform
 from rlplay.ui.plot.one_of_two import OneOfTwo
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.several_runs import RunStyle
-from rlplay.ui.plot.views import Source
 from rlplay.ui.river.belief_river import River, shared
 from rlplay.ui.session.reading import next_belief, next_evaluation
 from rlplay.verbs import VIEWS
@@ -62,7 +62,7 @@ class ComparedViews(Widget):
         reads = read is not None and sum(read(session) for session in pair.both) > 0
         first, last = zip(*(session.run.history.extent() for session in pair.both), strict=True)
         sources = [
-            Source(
+            PlotData(
                 session.run.history, update, session.settings_of(update), replayed=not session.source.live,
                 shown=update, cursor=cursor, beliefs=session.run.beliefs, evaluations=session.run.evaluations,
                 axis=(min(first), max(last)), world=session.world,

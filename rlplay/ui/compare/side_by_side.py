@@ -8,32 +8,34 @@ from itertools import groupby, zip_longest
 import numpy as np
 
 from rlplay.trace.records import Sampled
-from rlplay.ui.tokens.token_layout import Layout, Row
+from rlplay.ui.tokens.token_layout import LayoutRow, TokenLayout
 
 _BLANK = 1 << 30  # the place, within its prompt, of the line after the last answer
 _Place = tuple[int, int]  # a prompt, and the rank in it: 0 for the prompt's lines, answers from 1
 
 
-def align_rows(one: Layout, other: Layout, groups: Mapping[int, int] | None = None) -> None:
+def align_rows(one: TokenLayout, other: TokenLayout, groups: Mapping[int, int] | None = None) -> None:
     """Fill both with empty lines until each prompt, and each of its answers, begins on the same line in both.
 
     `groups` has for each group of `other` the group of `one` with the same prompt; None: both number them alike.
     """
     blocks = _blocks(one.rows, None), _blocks(other.rows, groups)
-    filled: tuple[list[Row], list[Row]] = ([], [])
+    filled: tuple[list[LayoutRow], list[LayoutRow]] = ([], [])
     for place in sorted({*blocks[0], *blocks[1]}):
         both = [block.get(place, []) for block in blocks]
         height = max(map(len, both))
         for rows, mine in zip(filled, both, strict=True):
             # Filler lines belong to the answer; `values` suppresses the sign of an empty answer on them.
-            filler = Row(mine[0].group, mine[0].completion, [], values=True) if mine else Row(place[0], -1, [])
+            filler = (
+                LayoutRow(mine[0].group, mine[0].completion, [], values=True) if mine else LayoutRow(place[0], -1, [])
+            )
             rows.extend([*mine, *[filler] * (height - len(mine))])
     one.replace(filled[0])
     other.replace(filled[1])
 
 
-def _blocks(rows: list[Row], groups: Mapping[int, int] | None) -> dict[_Place, list[Row]]:
-    blocks: dict[_Place, list[Row]] = {}
+def _blocks(rows: list[LayoutRow], groups: Mapping[int, int] | None) -> dict[_Place, list[LayoutRow]]:
+    blocks: dict[_Place, list[LayoutRow]] = {}
     for own, of_prompt in groupby(rows, key=lambda row: row.group):
         group = own if groups is None else groups[own]
         parts = [list(part) for _, part in groupby(of_prompt, key=lambda row: row.completion)]

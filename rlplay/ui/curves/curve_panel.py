@@ -25,15 +25,9 @@ from rlplay.ui.parts.panel import Panel
 from rlplay.ui.parts.panel_messages import Perform, UpdatePicked
 from rlplay.ui.plot.drawn_curves import BAND, Margins
 from rlplay.ui.plot.picture import CURSOR, Picture, Size, marked
+from rlplay.ui.plot.plot_data import PlotData, first_update
 from rlplay.ui.plot.smoothing import STRENGTHS
-from rlplay.ui.plot.views import (
-    FIRST,
-    VALUE,
-    Source,
-    View,
-    first_update,
-    single,
-)
+from rlplay.ui.plot.views import FIRST, VALUE, View, single
 from rlplay.ui.pull.box_drag import BoxDrag
 from rlplay.ui.pull.pull_map import PullMap
 from rlplay.ui.pull.ratio_histogram import Ratios
@@ -160,7 +154,7 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
         self.smoothing = STRENGTHS[0]
         self.cursor: int | None = None
         self.marked_update: int | None = None
-        self.source: Source | None = None
+        self.source: PlotData | None = None
         self.room: Margins = (0, 0)
         self._measured: tuple[object, Margins] = None, (0, 0)
         self._shown: object = None
@@ -182,7 +176,7 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
         """The metrics shown, for the help screen."""
         return self.view.metrics
 
-    def show(self, source: Source) -> bool:
+    def show(self, source: PlotData) -> bool:
         """Draw the current state; False if it is already drawn."""
         state = self.view, self.view.state(source)
         self.source = source

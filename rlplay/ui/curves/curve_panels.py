@@ -19,14 +19,14 @@ from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.evaluations import Evaluations
 from rlplay.trace.history import History
 from rlplay.trace.metrics import pair_of
-from rlplay.trace.pulls import Box
+from rlplay.trace.pulls import PlaneBox
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.curves.first_views import NAMED, OVERVIEW, ROW, further, overview, view_of
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.two_lines import TwoLines
-from rlplay.ui.plot.views import Lines as Curves
-from rlplay.ui.plot.views import Source, View
+from rlplay.ui.plot.views import CurveView, View
 from rlplay.ui.river.belief_river import River
 from rlplay.ui.world.world_map import WorldMap, least_width
 from rlplay.worlds.world import World, WorldError
@@ -50,7 +50,7 @@ class RunDetails:
     """The panels that the scenario wants."""
     beliefs: Beliefs | None = None
     evaluations: Evaluations | None = None
-    box: Box | None = None
+    box: PlaneBox | None = None
     """The part of the pull map that filters the tokens."""
     steered: bool = True
     foreign: bool = False
@@ -106,8 +106,8 @@ class CurvePanels(Widget):
         self._leads = False  # whether the first panel shows more than the reward, which is in the header
         self._exhibited: Sequence[str] = ()  # the curves that a lesson speaks of
         self._asked_for: Sequence[str] = ()  # the curves that were requested while there was room for one
-        self._due: list[tuple[CurvePanel, Source]] = []
-        self._source: Source | None = None
+        self._due: list[tuple[CurvePanel, PlotData]] = []
+        self._source: PlotData | None = None
         self._stepped: Update | None = None
         self._settings = UNKNOWN
         self._cursor = 0, 0
@@ -161,7 +161,7 @@ class CurvePanels(Widget):
         painted = self._painted(settings.squares)
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
-        source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
+        source = PlotData(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
         source = replace(
             source, beliefs=self.details.beliefs, evaluations=self.details.evaluations, box=self.details.box,
             steered=self.details.steered, foreign=self.details.foreign,
@@ -266,7 +266,9 @@ class CurvePanels(Widget):
         panel = next(iter([*having, *focused, *others, *put_up, *free]))
         if panel not in having:
             crowded = len(self._exhibited) > len(seen)  # a view of two metrics saves a panel
-            both = next((v for v in panel.overview if crowded and isinstance(v, Curves) and metric in v.metrics), None)
+            both = next(
+                (v for v in panel.overview if crowded and isinstance(v, CurveView) and metric in v.metrics), None
+            )
             if both is not None:
                 panel = next((each for each in seen if _part(each.view, both)), panel)
             panel.put(both or view_of(metric))
@@ -340,4 +342,4 @@ def _part(view: View, whole: View) -> bool:
 def _has(panel: CurvePanel, metric: str) -> bool:
     if metric in NAMED or pair_of(metric) is not None:
         return panel.view == view_of(metric)
-    return isinstance(panel.view, Curves) and metric in panel.view.metrics
+    return isinstance(panel.view, CurveView) and metric in panel.view.metrics

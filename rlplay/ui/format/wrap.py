@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, chop_cells
 
 
-class Cell(NamedTuple):
+class TokenPiece(NamedTuple):
     """A token's piece of one line. A token longer than a line has several pieces."""
 
     token: int
@@ -17,8 +17,8 @@ class Cell(NamedTuple):
 
 
 def wrap(
-    texts: Sequence[str], width: int, breaks: Sequence[bool], start: list[list[Cell]] | None = None
-) -> list[list[Cell]]:
+    texts: Sequence[str], width: int, breaks: Sequence[bool], start: list[list[TokenPiece]] | None = None
+) -> list[list[TokenPiece]]:
     """Lines of at most `width` cells. A new line begins after tokens with `breaks`, else before a token's blank.
 
     `start` is an earlier result for the first of these tokens; all its lines except the last are reused.
@@ -29,7 +29,7 @@ def wrap(
     # A token split over several lines must be laid out again from its first piece.
     while lines and lines[-1][-1].token >= first:
         first = lines.pop()[0].token
-    current: list[Cell] = []
+    current: list[TokenPiece] = []
     used = 0
     for token in range(first, len(texts)):
         text = texts[token]
@@ -43,9 +43,9 @@ def wrap(
             if current:
                 lines.append(current)
             *full, text = chop_cells(text, width)
-            lines += [[Cell(token, piece, cell_len(piece))] for piece in full]
+            lines += [[TokenPiece(token, piece, cell_len(piece))] for piece in full]
             current, used, size = [], 0, cell_len(text)
-        current.append(Cell(token, text, size))
+        current.append(TokenPiece(token, text, size))
         used += size
         if breaks[token]:
             lines.append(current)
@@ -53,7 +53,7 @@ def wrap(
     return [*lines, current] if current else lines
 
 
-def _tail(line: list[Cell]) -> list[Cell]:
+def _tail(line: list[TokenPiece]) -> list[TokenPiece]:
     """The cells of the last word of a line, which move to the next line; none if the line is one word."""
     for index in range(len(line) - 1, 0, -1):
         if line[index].text.startswith(" "):

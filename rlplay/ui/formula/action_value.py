@@ -9,13 +9,13 @@ from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.value_losses import moved
 from rlplay.trace.numbers import number
 from rlplay.ui.format.number_cells import plain
-from rlplay.ui.formula.formula_lines import Line, Numbers, bracketed, note, stripped
+from rlplay.ui.formula.formula_lines import Line, TokenNumbers, bracketed, note, stripped
 
 _PLACES = 3
 """Decimals: a step changes a value by a small part of it."""
 
 
-def action_value(s: Settings, numbers: Numbers) -> list[Line]:
+def action_value(s: Settings, numbers: TokenNumbers) -> list[Line]:
     """δ and the step in symbols, then with the recorded numbers of this move, as far as known."""
     lines: list[Line] = [[(f"δ = {equation_of(value_error(s))}", "plain")]]
     value, delta = numbers.value, numbers.advantage

@@ -6,13 +6,13 @@ from rlplay.algorithms.equations import terms
 from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.settings import Settings
 from rlplay.ui.format.number_cells import plain
-from rlplay.ui.formula.formula_lines import Line, Numbers, absent, bracketed, stripped
+from rlplay.ui.formula.formula_lines import Line, TokenNumbers, absent, bracketed, stripped
 
 _NOTHING = 1e-6
 """A smaller advantage counts as 0; its divisor cannot be computed from it."""
 
 
-def credit(s: Settings, numbers: Numbers) -> list[Line]:
+def credit(s: Settings, numbers: TokenNumbers) -> list[Line]:
     """The equations from reward to advantage, each with its value for this token, as far as known."""
     equations = terms(s)
     filled = {"r": numbers.reward, "G": numbers.returned, "b": numbers.baseline}
@@ -32,7 +32,7 @@ def _equation(left: str, right: str, value: float | None) -> Line:
     return [*line, (": here " if left == "r" else ": ", "note"), (stripped(value), "won")]
 
 
-def _advantage(s: Settings, numbers: Numbers, advantage: float) -> Line:
+def _advantage(s: Settings, numbers: TokenNumbers, advantage: float) -> Line:
     """ "= (1.00 − 0.38)/0.52 = +1.19": the divisor is the quotient of the recorded numbers."""
     value: Line = [(stripped(advantage), "won")]
     if numbers.returned is None:

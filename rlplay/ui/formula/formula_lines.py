@@ -22,7 +22,7 @@ Line = list[tuple[str, Kind]]
 
 
 @dataclass(frozen=True)
-class Numbers:
+class TokenNumbers:
     """The recorded numbers of one token; None if not computed yet."""
 
     logprob: float | None = None
@@ -123,7 +123,7 @@ def other_gradients(s: Settings) -> str:
     return f"only {' and '.join(names)} {'acts' if len(names) == 1 else 'act'}" if names else ""
 
 
-def absent(numbers: Numbers, phase: Phase, what: str = "") -> Line:
+def absent(numbers: TokenNumbers, phase: Phase, what: str = "") -> Line:
     """Why a number of a phase is not there: the phase has not ended, or the trainer did not record it."""
     return note(f"{what} {later(phase, numbers.reached) or 'has no value in this update'}".strip())
 

@@ -11,11 +11,11 @@ from rlplay.trace.records import LEFT_OUT, CorrectionRule
 from rlplay.ui.format.number_cells import plain
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.action_value import action_value
-from rlplay.ui.formula.formula_lines import Line, Numbers, bracketed, digits, note, small_signed, stripped
+from rlplay.ui.formula.formula_lines import Line, TokenNumbers, bracketed, digits, note, small_signed, stripped
 from rlplay.ui.formula.pair_terms import pair_equations
 
 
-def objective(s: Settings, numbers: Numbers) -> list[Line]:
+def objective(s: Settings, numbers: TokenNumbers) -> list[Line]:
     """The loss of one token: each equation in symbols, then with its numbers, as far as known."""
     if s.loss_type in VALUE_LOSSES:
         return action_value(s, numbers)
@@ -25,7 +25,7 @@ def objective(s: Settings, numbers: Numbers) -> list[Line]:
     return lines + [note(f"in {library}: {name}") for library, name in names.items() if name]
 
 
-def _of_rewards(s: Settings, numbers: Numbers) -> list[Line]:
+def _of_rewards(s: Settings, numbers: TokenNumbers) -> list[Line]:
     equations = terms(s)
     lines = [_ratio(s, equations["w"], numbers)] if "w" in equations else []
     lines.append([(f"S = {equations['S']}", "plain")])
@@ -38,19 +38,19 @@ def _of_rewards(s: Settings, numbers: Numbers) -> list[Line]:
     return lines + [note(equation(left, equations[left])) for left in ("counts", "limit") if left in equations]
 
 
-def _ratio(s: Settings, right: str, numbers: Numbers) -> Line:
+def _ratio(s: Settings, right: str, numbers: TokenNumbers) -> Line:
     line: Line = [(f"w = {right}", "plain")]
     if numbers.ratio is None or numbers.log_ratio is None:
         return line
     return [*line, (" = ", "plain"), (plain(numbers.ratio, digits(s)), "won")]
 
 
-def _divergence(right: str, numbers: Numbers) -> Line:
+def _divergence(right: str, numbers: TokenNumbers) -> Line:
     line: Line = [(f"K = {right}", "plain")]
     return line if numbers.kl is None else [*line, (" = ", "plain"), (plain(numbers.kl, 3), "won")]
 
 
-def _correction(rule: CorrectionRule, numbers: Numbers) -> Line:
+def _correction(rule: CorrectionRule, numbers: TokenNumbers) -> Line:
     """c, the factor that corrects for a sampler that is not quite the policy."""
     line: Line = [(f"c = {corrected(rule)}", "plain")]
     return line if numbers.correction is None else [*line, (" = ", "plain"), (plain(numbers.correction, 3), "won")]
@@ -69,7 +69,7 @@ def corrected(rule: CorrectionRule) -> str:
     return f"{factor}, 0 {' and '.join(beyond)}"
 
 
-def _weighted(s: Settings, numbers: Numbers) -> list[Line]:
+def _weighted(s: Settings, numbers: TokenNumbers) -> list[Line]:
     """The token's contribution to L, and why it is zero if its surrogate was left out."""
     inner, filled, total = "S", "", surrogate.value(s, numbers)
     beta = s.beta if numbers.beta is None else numbers.beta
@@ -95,7 +95,7 @@ def _weighted(s: Settings, numbers: Numbers) -> list[Line]:
     return lines
 
 
-def _gradient(s: Settings, numbers: Numbers) -> list[Line]:
+def _gradient(s: Settings, numbers: TokenNumbers) -> list[Line]:
     """The recorded gradient of the token, which may differ from what the terms above suggest."""
     derivative, of_kl = numbers.dloss_dlogp, numbers.dkl_dlogp
     if derivative is None:

@@ -10,13 +10,13 @@ from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import LossType, Settings
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
-from rlplay.ui.formula.formula_lines import Line, Numbers, PairScores, note, stripped
+from rlplay.ui.formula.formula_lines import Line, PairScores, TokenNumbers, note, stripped
 
 _CERTAIN = 1e-9
 """Keeps the odds finite: a mean log-probability closer to 0 would make them infinite."""
 
 
-def pair_equations(s: Settings, numbers: Numbers) -> list[Line]:
+def pair_equations(s: Settings, numbers: TokenNumbers) -> list[Line]:
     """The equations for the pair of the token's answer, each with its numbers, as far as known."""
     equations, of = terms(s), numbers.pair
     lines: list[Line] = []

@@ -13,14 +13,14 @@ from rlplay.algorithms.equations import symbols, used
 from rlplay.algorithms.expression_text import filled as written
 from rlplay.algorithms.own_trial import SURROGATE_ARGUMENTS
 from rlplay.algorithms.settings import Settings, row
-from rlplay.algorithms.symbols import Symbols, Term
+from rlplay.algorithms.symbols import Expression, Symbols
 from rlplay.trace.records import Array
 from rlplay.ui.format.number_cells import plain
-from rlplay.ui.formula.formula_lines import Line, Numbers, absent, digits, note, other_gradients, stripped
+from rlplay.ui.formula.formula_lines import Line, TokenNumbers, absent, digits, note, other_gradients, stripped
 from rlplay.user_code import OwnError
 
 
-def value(s: Settings, numbers: Numbers) -> float | None:
+def value(s: Settings, numbers: TokenNumbers) -> float | None:
     """S, the surrogate of one token, from the same function as in training; None before it is known."""
     known = _arguments(s, numbers)
     if known is None:
@@ -37,7 +37,7 @@ def value(s: Settings, numbers: Numbers) -> float | None:
     return float(every[numbers.place if len(every) > 1 else 0])
 
 
-def filled(s: Settings, numbers: Numbers) -> list[Line]:
+def filled(s: Settings, numbers: TokenNumbers) -> list[Line]:
     """The surrogate with this token's numbers, and the effect of its gradient."""
     a, w = numbers.advantage, numbers.ratio
     if a is None:
@@ -62,7 +62,7 @@ def filled(s: Settings, numbers: Numbers) -> list[Line]:
     return lines + [note(text) for text in remarks]
 
 
-def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
+def why_clipped(s: Settings, numbers: TokenNumbers) -> list[str]:
     """Why the surrogate's gradient is 0 for this token: a short head and a sentence; empty if it is not 0."""
     explain = row(s, "surrogate").clipped or row(s, "importance_sampling_level").clipped
     if not numbers.clip_state or explain is None:
@@ -72,7 +72,7 @@ def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
     return [head, f"{reason}, so the surrogate's gradient is zero{f'; {others}' if others else ''}."]
 
 
-def _arguments(s: Settings, numbers: Numbers) -> Mapping[str, Array] | None:
+def _arguments(s: Settings, numbers: TokenNumbers) -> Mapping[str, Array] | None:
     """The quantities of the token's answer by name, [1, L]; None if the surrogate needs another or cannot run here."""
     values = numbers.values()
     if values is None or row(s, "surrogate").compute is None:
@@ -83,7 +83,7 @@ def _arguments(s: Settings, numbers: Numbers) -> Mapping[str, Array] | None:
     return None if missing else known
 
 
-def _term(s: Settings, numbers: Numbers) -> Term | None:
+def _term(s: Settings, numbers: TokenNumbers) -> Expression | None:
     """The surrogate of the token's answer as an equation with numbers; None as `_arguments`.
 
     Raises OwnError if the user's function is at fault or uses what no equation has a symbol for.
@@ -93,7 +93,7 @@ def _term(s: Settings, numbers: Numbers) -> Term | None:
         return None
     with np.errstate(all="ignore"):
         found: Any = call_choice(row(s, "surrogate").compute, Symbols, symbols(s, known), s)
-    return found if isinstance(found, Term) else None
+    return found if isinstance(found, Expression) else None
 
 
 def _effect(s: Settings, a: float) -> str:

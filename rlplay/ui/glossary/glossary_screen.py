@@ -23,7 +23,7 @@ from rlplay.trace.metrics import describe
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.parts.over_another import Dialogue
 from rlplay.ui.parts.panel_messages import Perform
-from rlplay.ui.parts.text_field import Entry
+from rlplay.ui.parts.text_field import TextField
 from rlplay.verbs import VERBS
 
 _PANELS = {
@@ -83,7 +83,7 @@ class GlossaryScreen(Dialogue[tuple[str, str] | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Entry(placeholder="type to search: kl, clipping, hacking …", select_on_focus=False)
+            yield TextField(placeholder="type to search: kl, clipping, hacking …", select_on_focus=False)
             with Horizontal():
                 words = OptionList()
                 words.can_focus = False

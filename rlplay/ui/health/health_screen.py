@@ -20,7 +20,7 @@ from rlplay.ui.format.keyed import keyed
 from rlplay.ui.parts.following import Following
 from rlplay.ui.parts.panel_messages import Perform, UpdatePicked
 from rlplay.ui.parts.steady_static import SteadyStatic
-from rlplay.ui.plot.views import NO_UPDATE
+from rlplay.ui.plot.plot_data import NO_UPDATE
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Session
 from rlplay.ui.words.diagnoses import progress

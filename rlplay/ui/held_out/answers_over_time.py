@@ -15,14 +15,14 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
-from rlplay.trace.evaluations import KINDS, Course, Learned, courses
+from rlplay.trace.evaluations import KINDS, Course, LearningCourses, courses
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.number_cells import plain
 from rlplay.ui.format.shown_text import column_text
 from rlplay.ui.held_out.learning_map import SHADES, UNKNOWN, level
 from rlplay.ui.parts.following import Following
-from rlplay.ui.parts.line_panel import Lines
+from rlplay.ui.parts.line_panel import LinePanel
 from rlplay.ui.parts.steady_static import SteadyStatic
 from rlplay.ui.session.reading import next_evaluation
 from rlplay.ui.session.session import Session
@@ -35,7 +35,7 @@ _WORDS = 18
 _NOTHING = Content("No held-out answers are on record yet.")
 
 
-class Prompts(Lines):
+class PromptCourses(LinePanel):
     """A line for each held-out prompt, a cell for each evaluation."""
 
     EMPTY = str(_NOTHING)
@@ -79,7 +79,7 @@ evaluations, `space` plays them. `esc` closes.
         """The prompts with their answers."""
         return self.learned.courses
 
-    def show(self, learned: Learned, update: int | None) -> None:
+    def show(self, learned: LearningCourses, update: int | None) -> None:
         """Show what became of the prompts, with the evaluation after `update` chosen, or before; None: the newest."""
         self.learned, self._ends = learned, learned.ends
         self.cursor = min(self.cursor, max(len(learned.courses) - 1, 0))
@@ -138,7 +138,7 @@ class LearningScreen(Following[None]):
 
     DEFAULT_CSS = """
     LearningScreen > Vertical { width: 130; height: 90%; }
-    LearningScreen Prompts { height: 1fr; }
+    LearningScreen PromptCourses { height: 1fr; }
     LearningScreen SteadyStatic { height: auto; max-height: 9; border-top: solid $border; }
     """
     SECONDS = 0.5
@@ -158,11 +158,11 @@ class LearningScreen(Following[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Prompts()
+            yield PromptCourses()
             yield SteadyStatic()
 
     def on_mount(self) -> None:
-        self.query_one(Prompts).focus()
+        self.query_one(PromptCourses).focus()
         self.query_one(Vertical).border_title = _TITLE
         self.begin()
         self.set_interval(_SECONDS, self._play_on)
@@ -176,11 +176,11 @@ class LearningScreen(Following[None]):
         """Read the evaluations that are missing, and show all."""
         while next_evaluation(self._session):
             pass
-        self.query_one(Prompts).show(self._session.run.evaluations.learned, self._update)
+        self.query_one(PromptCourses).show(self._session.run.evaluations.learned, self._update)
         self._tell()
 
     def _play_on(self) -> None:
-        shown = self.query_one(Prompts)
+        shown = self.query_one(PromptCourses)
         if self._playing and shown.at + 1 < len(shown.updates):
             shown.choose(shown.at + 1)
             self._tell()
@@ -189,7 +189,7 @@ class LearningScreen(Following[None]):
 
     def action_step(self, step: int) -> None:
         """Show the answer at the evaluation before or after."""
-        shown = self.query_one(Prompts)
+        shown = self.query_one(PromptCourses)
         if shown.updates:
             shown.choose(max(0, min(shown.at + step, len(shown.updates) - 1)))
             newest = shown.at == len(shown.updates) - 1
@@ -200,12 +200,12 @@ class LearningScreen(Following[None]):
         """Go through the evaluations from the first, or stop."""
         self._playing = not self._playing
         if self._playing:
-            self.query_one(Prompts).choose(0)
+            self.query_one(PromptCourses).choose(0)
             self._tell()
 
-    @on(Prompts.Moved)
+    @on(PromptCourses.Moved)
     def _tell(self) -> None:
-        shown, panel = self.query_one(Prompts), self.query_one(Vertical)
+        shown, panel = self.query_one(PromptCourses), self.query_one(Vertical)
         panel.border_subtitle = keyed("`esc` close")
         if not shown.courses:
             problem = self._session.run.evaluations.problem
@@ -220,7 +220,7 @@ class LearningScreen(Following[None]):
         self.query_one(SteadyStatic).say(Content("\n").join(lines))
 
     def _answer(self, course: Course, at: int) -> Content:
-        update = self.query_one(Prompts).updates[at]
+        update = self.query_one(PromptCourses).updates[at]
         when = f"after update {update}" if update else "before training"
         return Content.assemble(
             (f"{when}  ", "$primary"), (f"{plain(course.rewards[at])}  ", "bold"), visible(course.answers[at][0])

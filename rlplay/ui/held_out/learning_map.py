@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from textual.content import Content
 
-from rlplay.trace.evaluations import Course, Kind, Learned
+from rlplay.trace.evaluations import Course, Kind, LearningCourses
 from rlplay.trace.numbers import number
 from rlplay.trace.records import Array
 from rlplay.ui.plot.drawn_curves import Margins
-from rlplay.ui.plot.picture import AXIS, NOTE, Frame, Picture, Size, painted
-from rlplay.ui.plot.views import VALUE, Source, signs
+from rlplay.ui.plot.picture import AXIS, NOTE, Axes, Picture, Size, painted
+from rlplay.ui.plot.plot_data import PlotData
+from rlplay.ui.plot.views import VALUE, signs
 
 SHADES = "░▒▓█"
 """From the lowest mean reward of the run to the highest."""
@@ -49,23 +50,23 @@ class LearningMap:
     metrics = ("eval_reward",)
     of_run = True
 
-    def state(self, source: Source) -> object:
+    def state(self, source: PlotData) -> object:
         """What is known of the evaluations, and the updates of the axis."""
         evaluations = source.evaluations
         version = None if evaluations is None else (evaluations.version, bool(evaluations.missing))
         return version, source.span, source.history.marks
 
-    def data(self, source: Source) -> object:
+    def data(self, source: PlotData) -> object:
         """What is drawn: rewards and answers of every prompt, equal for equal maps; None before there are any."""
         learned = _learned(source)
         return None if learned is None else (learned.updates, [repr(course) for course in learned.courses])
 
-    def margins(self, source: Source, _log: bool, lines: int) -> Margins:
+    def margins(self, source: PlotData, _log: bool, lines: int) -> Margins:
         """The cells of the bands' names."""
         learned = _learned(source)
         return (0, 0) if learned is None else (_left(_names(_bands(learned.courses, max(lines - 1, 1)))), 0)
 
-    def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
+    def draw(self, source: PlotData, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """A band for each kind of prompt; the fuller a cell, the higher the mean reward of its prompts."""
         learned = _learned(source)
         if learned is None:
@@ -88,7 +89,7 @@ class LearningMap:
         return Picture(painted(labels, cells, np.maximum(levels, 0), styles, axis), frame)
 
     def titles(
-        self, source: Source, cursor: int | None, _log: bool, _smoothing: float = 0.0
+        self, source: PlotData, cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """Above, how many prompts are right at the first and at the last evaluation; below, what the shades mean."""
         learned = _learned(source)
@@ -118,7 +119,7 @@ class _Band(NamedTuple):
     lines: int
 
 
-def _learned(source: Source) -> Learned | None:
+def _learned(source: PlotData) -> LearningCourses | None:
     learned = None if source.evaluations is None else source.evaluations.learned
     return learned if learned is not None and learned.courses else None
 
@@ -162,9 +163,9 @@ def _levels(courses: list[Course], lines: int, ends: tuple[float, float]) -> Arr
     return np.array(found)
 
 
-def _frame(source: Source, size: Size, left: int) -> Frame:
+def _frame(source: PlotData, size: Size, left: int) -> Axes:
     first, last = source.span
-    return Frame(size.width, left, max(size.width - 1 - source.room[1], left + 1), first, max(last, first + 1))
+    return Axes(size.width, left, max(size.width - 1 - source.room[1], left + 1), first, max(last, first + 1))
 
 
 def _nearest(updates: list[int], at: float) -> int:
@@ -178,7 +179,7 @@ def _gaps(shown: list[int]) -> list[int]:
     return ends if len(shown) >= _ROOMY * (len(ends) + 1) else []
 
 
-def _ticks(updates: list[int], frame: Frame) -> list[tuple[int, str, str]]:
+def _ticks(updates: list[int], frame: Axes) -> list[tuple[int, str, str]]:
     """The updates of the evaluations below their cells: the first, the last, and of the others as many as fit."""
 
     def cells(update: int) -> range:
@@ -195,6 +196,6 @@ def _ticks(updates: list[int], frame: Frame) -> list[tuple[int, str, str]]:
     return ticks
 
 
-def _marks(source: Source, frame: Frame) -> list[tuple[int, str, str]]:
+def _marks(source: PlotData, frame: Axes) -> list[tuple[int, str, str]]:
     marks = signs(source.history.marks)
     return [(frame.column(update), sign, NOTE) for update, sign in marks if frame.first <= update <= frame.last]

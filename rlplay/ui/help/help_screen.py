@@ -16,7 +16,7 @@ from rlplay.algorithms.settings import UNKNOWN, Settings
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.numbers import compact, real_minus
-from rlplay.ui.answers.answer_list import Rollouts
+from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.markdown import markdown
 from rlplay.ui.format.shortcuts import LIST_KEYS, written
@@ -24,7 +24,7 @@ from rlplay.ui.format.step_word import worded
 from rlplay.ui.parts.over_another import Dialogue
 from rlplay.ui.parts.panel import Panel
 from rlplay.ui.parts.panel_messages import Perform
-from rlplay.ui.tokens.token_map import Tokens
+from rlplay.ui.tokens.token_map import TokenMap
 from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import VERBS
 
@@ -116,12 +116,12 @@ def _terms(panel: Widget | None) -> Iterator[str]:
 
 def _statistics(panel: Widget | None, settings: Settings, word: str) -> Iterator[Content]:
     """One block for each statistic the panel shows, from the registries; `word` names what the policy samples."""
-    if isinstance(panel, Tokens | Inspector):
+    if isinstance(panel, TokenMap | Inspector):
         for lens in (lens.of(settings) for lens in LENSES.values()):
             scale = f"{real_minus(compact(lens.low))} … {real_minus(compact(lens.high))} {lens.unit}".strip()
             reading = worded(f"{lens.reading} Scale: {scale}.", word)
             yield _block(worded(lens.title, word), lens.symbol, worded(lens.formula, word), reading)
-    rewarded = isinstance(panel, Rollouts) and settings.rewarded
+    rewarded = isinstance(panel, AnswerList) and settings.rewarded
     names = ("reward", "frac_reward_zero_std", "completions/clipped_ratio") if rewarded else ()
     for name in names or (panel.help_metrics if isinstance(panel, Panel) else ()):
         row = describe(name)

@@ -13,7 +13,7 @@ from textual.widgets import Input, OptionList
 
 from rlplay.algorithms.settings import shown
 from rlplay.ui.knobs.draft import Draft
-from rlplay.ui.parts.text_field import Entry
+from rlplay.ui.parts.text_field import TextField
 
 _NAME_AND_NUMBER = re.compile(r"(.*?)\s*([\d.][-\d.e]*)")
 
@@ -49,7 +49,7 @@ class KnobSearch(Input):
     ]
 
 
-class ValueEntry(Entry):
+class ValueEntry(TextField):
     """The field for a value. A number is drafted with each letter, so that the preview follows what is typed."""
 
     class Tried(Message):

@@ -20,7 +20,7 @@ from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.parts.over_another import Dialogue
-from rlplay.ui.parts.text_field import Entry
+from rlplay.ui.parts.text_field import TextField
 
 _SHOWN = 8
 """Changes listed one by one."""
@@ -45,7 +45,7 @@ class PasteScreen(Dialogue[dict[str, Any] | None]):
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title, panel.border_subtitle = "Paste a share code", keyed("`enter` apply · `esc` cancel")
-            yield Entry(placeholder=f"{PREFIX}…")
+            yield TextField(placeholder=f"{PREFIX}…")
             yield Static(Content.styled("It changes settings, not weights.", "$text-muted"))
 
     @on(Input.Changed)

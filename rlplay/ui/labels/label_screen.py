@@ -20,7 +20,7 @@ from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.format.number_cells import plain, signed
 from rlplay.ui.labels.labelling import SIDES, Labelling
 from rlplay.ui.parts.following import Following
-from rlplay.ui.parts.framed_text import Answer
+from rlplay.ui.parts.framed_text import FramedText
 from rlplay.ui.session.session import Session
 
 KEYS = "`←` A better · `→` B better · `0` skip · `z` undo · `X` skip the rest · `?` help · `esc` later"
@@ -63,7 +63,7 @@ The models' scores of a pair appear below only after your choice, so that they c
     LabelScreen #progress { height: 1; padding: 0 1; margin: 0 0 1 0; }
     LabelScreen #prompt { height: auto; min-height: 3; max-height: 6; }
     LabelScreen Horizontal { height: 1fr; }
-    LabelScreen Horizontal Answer { width: 1fr; height: 1fr; }
+    LabelScreen Horizontal FramedText { width: 1fr; height: 1fr; }
     LabelScreen #verdict {
         height: 8; padding: 0 1; border: round $border; border-title-color: $foreground; border-title-style: bold;
     }
@@ -101,14 +101,14 @@ The models' scores of a pair appear below only after your choice, so that they c
         with Vertical() as panel:
             panel.border_title = Content(visible(self._title))
             yield Static(id="progress")
-            yield Answer(id="prompt")
+            yield FramedText(id="prompt")
             with Horizontal():
-                yield Answer(id="a")
-                yield Answer(id="b")
+                yield FramedText(id="a")
+                yield FramedText(id="b")
             yield Static(id="verdict")
 
     def on_mount(self) -> None:
-        self.query_one("#prompt", Answer).border_title = "Prompt"
+        self.query_one("#prompt", FramedText).border_title = "Prompt"
         self.call_after_refresh(self.begin)
 
     def version(self) -> object:
@@ -136,7 +136,7 @@ The models' scores of a pair appear below only after your choice, so that they c
             return
         before, self._drawn = self._drawn, now
         if not before or before[0] != labelling.pair:
-            self.query_one("#prompt", Answer).show_prompt(labelling.sampled.prompts[labelling.pair])
+            self.query_one("#prompt", FramedText).show_prompt(labelling.sampled.prompts[labelling.pair])
             for side in SIDES:
                 self._answer(side).show_completion(labelling.sampled, labelling.answer(side))
         for side in SIDES:
@@ -150,8 +150,8 @@ The models' scores of a pair appear below only after your choice, so that they c
         verdict.border_title = "" if labelling.chosen is None else "What the model thinks"
         verdict.update(verdict_text(labelling))
 
-    def _answer(self, side: str) -> Answer:
-        return self.query_one(f"#{side}", Answer)
+    def _answer(self, side: str) -> FramedText:
+        return self.query_one(f"#{side}", FramedText)
 
     def _mark(self, side: str) -> None:
         labelling, answer = self.labelling, self._answer(side)
@@ -177,8 +177,8 @@ The models' scores of a pair appear below only after your choice, so that they c
                 await self.action_on()
         self._draw()
 
-    @on(Answer.Clicked)
-    async def _clicked(self, event: Answer.Clicked) -> None:
+    @on(FramedText.Clicked)
+    async def _clicked(self, event: FramedText.Clicked) -> None:
         if self.labelling.held is not None:
             await self.action_on()
         elif event.answer.id in SIDES:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rlplay.scenario.claim import Expect
-from rlplay.scenario.expect import Outcome
+from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.player import goes_back_to
-from rlplay.scenario.script import Change, Prefer, Rewind, ScreenVerb, Step, Train
+from rlplay.scenario.script import Change, PreferStep, RewindStep, ScreenVerb, Step, Train
 from rlplay.ui.lesson.lesson_engine import LessonEngine
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Learner:
             self._limit.reschedule(None)
 
     def attempt(
-        self, claims: Sequence[Expect], missed: Callable[[list[Outcome]], None], reached: Callable[[], None]
+        self, claims: Sequence[Expect], missed: Callable[[list[ClaimResult]], None], reached: Callable[[], None]
     ) -> Callable[[], bool]:
         """A test for whether every claim holds and the engine rests.
 
@@ -112,10 +112,10 @@ class Learner:
                     found = self._engine.rests and self._engine.place != (begun, phase)
                 case Change(settings):
                     found = settings.items() <= self._engine.settings.items()
-                case Rewind():
+                case RewindStep():
                     target = max(0, goes_back_to(step, begun, phase != "sample"))
                     found = self._engine.rests and performed("undo", "rewind") and self._engine.place[0] == target
-                case Prefer(choices):
+                case PreferStep(choices):
                     found = len(self._engine.asks) <= max(0, asked - len(choices))
                 case ScreenVerb(verb, argument):
                     found = performed(verb, f"{verb}_back") and self._view.shows(verb, argument)
@@ -126,9 +126,9 @@ class Learner:
         return done
 
 
-def _measured(outcomes: Sequence[Outcome]) -> list[Outcome]:
+def _measured(outcomes: Sequence[ClaimResult]) -> list[ClaimResult]:
     """The outcomes, without a verdict on those that have no number yet; empty if none has one."""
     unknown = [each for each in outcomes if each.value is None]
     if len(unknown) == len(outcomes):
         return []
-    return [Outcome(each.text, None, None, "not measured yet") if each in unknown else each for each in outcomes]
+    return [ClaimResult(each.text, None, None, "not measured yet") if each in unknown else each for each in outcomes]

@@ -128,8 +128,8 @@ class LessonEngine:
 
     def note(self, step: script.Step, before: int) -> None:
         """Record the steps since the end of the last update; `before` is the update number before `step`."""
-        if isinstance(step, script.Rewind) or (isinstance(step, script.Train) and self.update != before):
+        if isinstance(step, script.RewindStep) or (isinstance(step, script.Train) and self.update != before):
             begun = PHASES.index(cast(Phase, self.place[1]))
             self.way = [script.Train("phase", begun)] if begun else []
-        elif isinstance(step, script.Train | script.Change | script.Prefer):
+        elif isinstance(step, script.Train | script.Change | script.PreferStep):
             self.way.append(step)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlplay.link.messages import Advance, AnyCommand, Status
 from rlplay.scenario.claim import Expect
-from rlplay.scenario.expect import Outcome
+from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.player import Reveal, ScriptPlayer, begins_within
 from rlplay.scenario.script import Ask, Exercise, Say, ScreenVerb, Step, You
 from rlplay.trace.kinds import SomeSettings
@@ -55,7 +55,7 @@ class Lesson:
         self._lowest = 0  # the earliest update that the run went back to since then
         self._offered = False
         self._goal: int | None = None  # the step to which it goes without waiting
-        self._words: tuple[str, list[Outcome], str] = ("", [], "")
+        self._words: tuple[str, list[ClaimResult], str] = ("", [], "")
         self._colour: Any = None
 
     @property
@@ -268,7 +268,7 @@ class Lesson:
             solved = await self.learner.solves(attempt, None)
         return solved
 
-    def reveal(self, outcomes: list[Outcome], about: Ask | Exercise | None) -> None:
+    def reveal(self, outcomes: list[ClaimResult], about: Ask | Exercise | None) -> None:
         """Show the outcomes of claims, with the answer to a question or the solution of an exercise."""
         match about:
             case Ask():
@@ -296,7 +296,7 @@ class Lesson:
         self._task = text, on
         self._show_task([])
 
-    def _show_task(self, outcomes: Sequence[Outcome]) -> None:
+    def _show_task(self, outcomes: Sequence[ClaimResult]) -> None:
         """Show what the learner is to do, with the outcomes of the last try."""
         text, on = self._task
         self._show(text, TAKE_OVER if self.hands_free else on, outcomes)
@@ -317,12 +317,12 @@ class Lesson:
         if self.playing and self._engine.target is not None and self._engine.update < self._engine.target:
             self._view.under_way(self._engine.update, self._engine.target)
 
-    def _show(self, text: str, hint: str, outcomes: Sequence[Outcome] = ()) -> None:
+    def _show(self, text: str, hint: str, outcomes: Sequence[ClaimResult] = ()) -> None:
         """Show a text that is not the script's last word before the next key press."""
         self._words = text, list(outcomes), hint
         self._view.say(*self._words)
 
-    def _say(self, text: str, outcomes: list[Outcome]) -> None:
+    def _say(self, text: str, outcomes: list[ClaimResult]) -> None:
         self._script.watched.clear()
         on = TAKE_OVER if self.hands_free else NEXT
         self._words = text, outcomes, on if self._script.more else LAST

@@ -8,7 +8,7 @@ from typing import Any
 
 from rlplay.link.messages import AnyCommand
 from rlplay.scenario.claim import Expect, MetricValue
-from rlplay.scenario.expect import Outcome, check
+from rlplay.scenario.expect import ClaimResult, check
 from rlplay.ui.main.playground import Playground
 
 
@@ -29,7 +29,7 @@ class ScriptView:
         """Carry out a verb of the screen."""
         self._playground.app.call_later(self._playground.perform, verb, argument)
 
-    def say(self, text: str, outcomes: Sequence[Outcome], hint: str) -> None:
+    def say(self, text: str, outcomes: Sequence[ClaimResult], hint: str) -> None:
         """Show a scenario's text with the curves that it speaks of, and return to the live update."""
         self._playground.session.back_to_live()
         spoken = (self._metrics.get(words) for words in (text, *(outcome.text for outcome in outcomes)))
@@ -45,7 +45,7 @@ class ScriptView:
         """Show the progress of the engine towards the update at which the script continues."""
         self._playground.panels.narrator.under_way(update, target)
 
-    def check(self, expect: Expect) -> Outcome:
+    def check(self, expect: Expect) -> ClaimResult:
         """Check a claim against the records so far."""
         if isinstance(expect.quantity, MetricValue):
             self._metrics[expect.text] = expect.quantity.metric.removeprefix("eval_")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import written
 from rlplay.scenario.reproduction import scenario_of
-from rlplay.scenario.script import Ask, Change, Prefer, Rewind, Step, Train
+from rlplay.scenario.script import Ask, Change, PreferStep, RewindStep, Step, Train
 from rlplay.trace.text import visible
 from rlplay.ui.session.session import Session
 
@@ -52,10 +52,10 @@ def _does(step: Step) -> str:
             return "set " + " and ".join(f"{name} to {written(value)}" for name, value in settings.items())
         case Train(until, count):
             return f"run {count} {'optimizer ' * (until == 'step')}{until}{'s' * (count > 1)}"
-        case Rewind(update):
+        case RewindStep(update):
             back = "by one update" if update is None else f"to update {update}" if update else "to the start"
             return f"go back {back}"
-        case Prefer(choices):
+        case PreferStep(choices):
             return f"answer {', '.join(choices)}"
     return ""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from rlplay.ui.answers.answer_list import Rollouts
+from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.narrator.narrator import Narrator
@@ -16,7 +16,7 @@ from rlplay.ui.parts.splits import Splits
 from rlplay.ui.session.source import Source
 from rlplay.ui.status.footer import Footer
 from rlplay.ui.status.status_lines import Banner, Header, PhaseBar
-from rlplay.ui.tokens.token_map import Tokens
+from rlplay.ui.tokens.token_map import TokenMap
 from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import PANELS
 
@@ -31,7 +31,7 @@ class Panels:
     def __init__(self, source: Source) -> None:
         """For a run that comes from `source`."""
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
-        self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
+        self.rollouts, self.tokens = AnswerList(id="rollouts"), TokenMap(id="tokens")
         self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live, BESIDE)
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
         self.splits = Splits(self.rollouts, self.inspector, self.curves, id="body")

@@ -19,7 +19,7 @@ from rlplay.trace.text import NEWLINE, visible
 from rlplay.ui.format.number_cells import plain, signed
 from rlplay.ui.format.wrap import wrap
 from rlplay.ui.moments.answer_pairs import Section
-from rlplay.ui.parts.line_panel import Lines
+from rlplay.ui.parts.line_panel import LinePanel
 from rlplay.ui.parts.prompt_lines import columns_in_short
 
 SIGNS: dict[Verdict, str] = {"worse": "▼", "better": "▲", "same": "=", "unscored": "·"}
@@ -28,7 +28,7 @@ _WORDS = re.compile(f" ?[^ {NEWLINE}]{{1,8}}{NEWLINE}?|{NEWLINE}| ")
 """Words, in pieces of at most eight characters: a line may break within a word that is longer than a line."""
 
 
-class AskedList(Lines):
+class AskedList(LinePanel):
     """A line for each prompt below the title of its section. The cursor is a prompt."""
 
     EMPTY = "Nothing to compare yet."
@@ -103,7 +103,7 @@ class AskedList(Lines):
             self.post_message(self.Moved())
 
 
-class BothAnswers(Lines, can_focus=False):
+class BothAnswers(LinePanel, can_focus=False):
     """The answers to one prompt side by side, each with its reward; what the two have in common is dim."""
 
     EMPTY = "The answers to the selected prompt appear here."

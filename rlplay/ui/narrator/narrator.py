@@ -14,7 +14,7 @@ from textual.signal import Signal
 from textual.style import Style
 from textual.widget import Widget
 
-from rlplay.scenario.expect import Outcome
+from rlplay.scenario.expect import ClaimResult
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import BAD, GOOD, KEY, QUIET, STRONG, WARN, keyed
 from rlplay.ui.parts.panel_messages import Answered
@@ -107,7 +107,7 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
             self._remark = None
             self._show()
 
-    def say(self, text: str, outcomes: Sequence[Outcome] = (), hint: str = "`t` next") -> None:
+    def say(self, text: str, outcomes: Sequence[ClaimResult] = (), hint: str = "`t` next") -> None:
         """Show a scenario's text, with the outcomes of its claims below."""
         self._stop_asking()
         results = [_outcome(outcome) for outcome in outcomes]
@@ -265,6 +265,6 @@ def _judged(text: str) -> Content:
     return keyed(text) if mark is None else Content.assemble((text[0], mark), keyed(text[1:]))
 
 
-def _outcome(outcome: Outcome) -> Content:
+def _outcome(outcome: ClaimResult) -> Content:
     mark, style = {True: ("✓", GOOD), False: ("✗", BAD), None: ("–", QUIET)}[outcome.passed]
     return Content.assemble((f"{mark} ", style), visible(outcome.finding))

@@ -12,17 +12,17 @@ from textual.message import Message
 from rlplay.trace.records import Sampled
 from rlplay.trace.text import NEWLINE, visible
 from rlplay.ui.format.shown_text import token_text
-from rlplay.ui.format.wrap import Cell, wrap
-from rlplay.ui.parts.line_panel import Lines
+from rlplay.ui.format.wrap import TokenPiece, wrap
+from rlplay.ui.parts.line_panel import LinePanel
 
 
-class Answer(Lines, can_focus=False):
+class FramedText(LinePanel, can_focus=False):
     """One text, wrapped between tokens."""
 
     class Clicked(Message):
         """The user clicked this text."""
 
-        def __init__(self, answer: Answer) -> None:
+        def __init__(self, answer: FramedText) -> None:
             super().__init__()
             self.answer = answer
 
@@ -30,7 +30,7 @@ class Answer(Lines, can_focus=False):
         super().__init__(id=id)
         self._texts: Sequence[str] = ()
         self._breaks: Sequence[bool] = ()
-        self._lines: list[list[Cell]] = []
+        self._lines: list[list[TokenPiece]] = []
 
     def show(self, texts: Sequence[str], breaks: Sequence[bool]) -> None:
         """Show these tokens from the top, with a line break after those with `breaks`."""

@@ -33,7 +33,7 @@ _NEAR = 4
 COLOURS = {None: 2, "standard": 16, "windows": 16, "256": 256, "truecolor": 1 << 24}
 
 
-class Lines(Panel, ScrollView, can_focus=True):
+class LinePanel(Panel, ScrollView, can_focus=True):
     """Base of the panels made of lines. Subclasses define the number of lines and the content of each."""
 
     EMPTY = ""

@@ -6,7 +6,7 @@ from rlplay.trace.text import one_by_one
 from rlplay.ui.compat import ShownInput
 
 
-class Entry(ShownInput):
+class TextField(ShownInput):
     """Textual's `Input` with a symbol for each control character. `value` keeps the character; the cursor can reach it.
 
     Rich drops some control characters and gives others no cell, so all text after them would be off the cursor.

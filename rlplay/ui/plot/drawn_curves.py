@@ -16,8 +16,8 @@ from textual.content import Content, Span
 
 from rlplay.trace.numbers import NOISE
 from rlplay.trace.records import Array
-from rlplay.ui.plot.picture import AXIS, NOTE, Frame, Picture, Size
-from rlplay.ui.plot.scale import Scale, scale_of
+from rlplay.ui.plot.picture import AXIS, NOTE, Axes, Picture, Size
+from rlplay.ui.plot.scale import PlotScale, scale_of
 
 MISSING, BAND, RULE = "$error", "on $primary 10%", "$border"
 _PIECE = re.compile(r"(?:\x1b\[(?:38;5;)?(\d+)m)*([^\x1b]+)")
@@ -69,7 +69,7 @@ def curves(
     gutters = [max(each) for each in zip(margins(series, log, size.height), room, strict=True)]
     width = max(size.width - sum(gutters), 2)
     first, last = span or (min(min(c.updates) for c in series), max(max(c.updates) for c in series))
-    frame = Frame(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
+    frame = Axes(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
     notes = [(frame.column(update), sign, NOTE) for update, sign in marks if first <= update <= last]
     bands: list[Span] = []
     _clear(frame, height)
@@ -127,7 +127,7 @@ def _breaks(x: Array, good: Array, cuts: Sequence[int]) -> list[int]:
     return sorted({*np.flatnonzero(~good).tolist(), *np.searchsorted(x, np.asarray(cuts, dtype=float)).tolist()})
 
 
-def _room(frame: Frame, ends: tuple[str, str], notes: Iterable[tuple[int, str, str]], length: int) -> int:
+def _room(frame: Axes, ends: tuple[str, str], notes: Iterable[tuple[int, str, str]], length: int) -> int:
     """The first cell of the axis with `length` free cells; otherwise the cell after the first label."""
     left, right = frame.left + len(ends[0]) + 1, frame.right - len(ends[1])
     taken = {column for column, _, _ in notes}
@@ -135,7 +135,7 @@ def _room(frame: Frame, ends: tuple[str, str], notes: Iterable[tuple[int, str, s
     return next(free, left)
 
 
-def _clear(frame: Frame, height: int) -> None:
+def _clear(frame: Axes, height: int) -> None:
     import plotext
 
     plotext.clear_figure()
@@ -149,7 +149,7 @@ def _clear(frame: Frame, height: int) -> None:
     plotext.ylim(0, 1)
 
 
-def _draw(x: Array, y: Array, kind: str, colour: int, frame: Frame, height: int) -> None:
+def _draw(x: Array, y: Array, kind: str, colour: int, frame: Axes, height: int) -> None:
     import plotext
 
     width = frame.right - frame.left + 1
@@ -169,7 +169,7 @@ def _draw(x: Array, y: Array, kind: str, colour: int, frame: Frame, height: int)
         plotext.scatter(x.tolist(), y.tolist(), marker="◦", color=colour)
 
 
-def _dashes(x: Array, y: Array, frame: Frame, height: int) -> tuple[list[float], list[float]]:
+def _dashes(x: Array, y: Array, frame: Axes, height: int) -> tuple[list[float], list[float]]:
     """Points along the dashes of a line, half a dot apart, so that steep parts are dashed like flat ones."""
     dots = 2 * (frame.right - frame.left + 1) / (frame.last - frame.first)
     way = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x) * dots, np.diff(y) * 4 * height))])
@@ -178,7 +178,7 @@ def _dashes(x: Array, y: Array, frame: Frame, height: int) -> tuple[list[float],
     return np.interp(at, way, x).tolist(), np.interp(at, way, y).tolist()
 
 
-def _ticks(frame: Frame, ends: tuple[str, str]) -> list[tuple[int, str, str]]:
+def _ticks(frame: Axes, ends: tuple[str, str]) -> list[tuple[int, str, str]]:
     """Labels of round updates between the two ends, for the axis."""
     width = frame.right - frame.left + 1
     least = (frame.last - frame.first) * 12 / width
@@ -191,7 +191,7 @@ def _ticks(frame: Frame, ends: tuple[str, str]) -> list[tuple[int, str, str]]:
     return found
 
 
-def _letters(frame: Frame, series: Sequence[Curve], scales: Sequence[Scale], log: bool) -> None:
+def _letters(frame: Axes, series: Sequence[Curve], scales: Sequence[PlotScale], log: bool) -> None:
     """Draw the letter of each curve, in a separate column as long as columns are free."""
     import plotext
 
@@ -218,7 +218,7 @@ def _free(columns: range, share: float, taken: set[int]) -> int:
     return min((column for column in columns if column not in taken), key=lambda it: abs(it - wish), default=wish)
 
 
-def _band(frame: Frame, x: Array, edges: Sequence[Array], height: int) -> list[Span]:
+def _band(frame: Axes, x: Array, edges: Sequence[Array], height: int) -> list[Span]:
     spans = []
     for column in range(frame.column(x[0]), frame.column(x[-1]) + 1):
         top, bottom = (round((1 - np.interp(frame.x(column), x, edge)) * (height - 1)) for edge in edges)
@@ -249,7 +249,7 @@ def _ruled(row: Content, column: int) -> Content:
     return Content.assemble(row[:column], ("┊", RULE), row[column + 1 :]) if row.plain[column] == " " else row
 
 
-def _scales(series: Sequence[Curve], log: bool) -> list[Scale]:
+def _scales(series: Sequence[Curve], log: bool) -> list[PlotScale]:
     """The scales on the left and on the right. The axis cuts off a band."""
     sides = ([c for c in series if c.side == side] for side in ("left", "right"))
     return [scale_of([(np.asarray(c.values, dtype=float), c.noise) for c in side], log) for side in sides]

@@ -11,7 +11,7 @@ from textual.content import Content
 from rlplay.trace.numbers import number
 from rlplay.trace.records import Array
 from rlplay.ui.format.bars import BARS
-from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined
+from rlplay.ui.plot.picture import AXIS, Axes, Cell, Picture, Size, joined
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def histogram(values: Array, front: Array, bounds: Sequence[float], size: Size, 
     Values beyond the limits count at the edge, marked ≤ or ≥. `bounds` are drawn as lines.
     """
     width, height = size.width, max(size.height - 1, 1)
-    frame = Frame(width, 0, width - 1, *style.limits)
+    frame = Axes(width, 0, width - 1, *style.limits)
     edges = np.linspace(*style.limits, width + 1)
     # As doubles: a limit rounded to single precision could lie outside the edges, and its bar would be lost.
     parts = (np.clip(part.astype(np.float64), *style.limits) for part in (values, front))

@@ -8,8 +8,9 @@ from textual.content import Content
 
 from rlplay.ui.plot.drawn_curves import Margins
 from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.several_runs import RunStyle
-from rlplay.ui.plot.views import Source, View
+from rlplay.ui.plot.views import View
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,18 @@ class OneOfTwo:
     def of_run(self) -> bool:
         return self.view.of_run
 
-    def state(self, source: Source) -> object:
+    def state(self, source: PlotData) -> object:
         return self.view.state(source)
 
-    def margins(self, source: Source, log: bool, lines: int) -> Margins:
+    def margins(self, source: PlotData, log: bool, lines: int) -> Margins:
         return self.view.margins(source, log, lines)
 
-    def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
+    def draw(self, source: PlotData, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         return self.view.draw(source, size, log, smoothing)
 
-    def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
+    def titles(
+        self, source: PlotData, cursor: int | None, log: bool, smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
         above, below = self.view.titles(source, cursor, log, smoothing)
         words = "".join(f" {each} ·" for each in (self.named, self.equal and f"equal to {self.equal}") if each)
         return Content.assemble((self.style.mark, self.style.ink), words or " ·", " ", above), below

@@ -26,7 +26,7 @@ class Size(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Frame:
+class Axes:
     """Lines of `width` cells; the cells `left` to `right` show the values `first` to `last`."""
 
     width: int
@@ -60,7 +60,7 @@ class Picture:
     """A finished plot."""
 
     content: Content
-    frame: Frame
+    frame: Axes
 
     def with_cursor(self, x: float, note: str = "") -> Content:
         """The picture with the column of `x` highlighted; `note`, if any, replaces the horizontal axis."""
@@ -73,7 +73,7 @@ class Picture:
         return Content.assemble(lit[: (len(starts) - 1) * stride], fitting)
 
 
-def marked(content: Content, frame: Frame, x: float, mark: str) -> Content:
+def marked(content: Content, frame: Axes, x: float, mark: str) -> Content:
     """A picture's text with `mark` on the axis, below `x`."""
     at = content.plain.rfind("\n") + 1 + frame.column(x)
     return Content.assemble(content[:at], (mark, NOTE), content[at + 1 :])

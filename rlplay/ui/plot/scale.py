@@ -19,7 +19,7 @@ _SPACING, _APART = 2.5, 2
 """Rows from one tick to the next at least, and from one label to the next once they are rounded to rows."""
 
 
-class Scale(NamedTuple):
+class PlotScale(NamedTuple):
     """The ends of a scale and their labels; both ends are 0 if all values are 0."""
 
     low: float
@@ -47,7 +47,7 @@ class Scale(NamedTuple):
         return rows
 
 
-def scale_of(every: Iterable[tuple[Array, float]], log: bool) -> Scale:
+def scale_of(every: Iterable[tuple[Array, float]], log: bool) -> PlotScale:
     """The scale for series of values, each with the size below which a value is rounding noise.
 
     The ends are zero and a round number, or powers of ten. Rounding noise around 0 gets no scale, and neither does a
@@ -57,18 +57,18 @@ def scale_of(every: Iterable[tuple[Array, float]], log: bool) -> Scale:
     values = np.concatenate([np.where(np.abs(y) < noise, 0.0, y) for y, noise in every] or [np.zeros(0)])
     values = values[np.isfinite(values) & ((values >= NOISE) | (not log))]
     if not len(values):
-        return Scale(0.0, 0.0, "", "")
+        return PlotScale(0.0, 0.0, "", "")
     low, high = float(values.min()), float(values.max())
     if log:
         low, high = 10.0 ** math.floor(math.log10(low)), 10.0 ** (math.floor(math.log10(high)) + 1)
-        return Scale(low, high, number(low), number(high))
+        return PlotScale(low, high, number(low), number(high))
     if low == high == 0:
-        return Scale(0.0, 0.0, "≈0" if any(np.any(y) for y, _ in every) else "0", "")
+        return PlotScale(0.0, 0.0, "≈0" if any(np.any(y) for y, _ in every) else "0", "")
     ends = -nice(-low) if -low > _SLIVER * high else 0.0, nice(high) if high > -_SLIVER * low else 0.0
     bottom, top = (
         number(end) if end or not value else "≈0" for end, value in zip(ends, (min(low, 0), max(high, 0)), strict=True)
     )
-    return Scale(*ends, bottom, top)
+    return PlotScale(*ends, bottom, top)
 
 
 def _ticks(low: float, high: float, most: float, log: bool) -> list[float]:

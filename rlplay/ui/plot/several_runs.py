@@ -14,8 +14,9 @@ from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 from rlplay.ui.plot.drawn_curves import Curve, Margins, curves, margins
 from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.smoothing import smoothing_label
-from rlplay.ui.plot.views import FIRST, SECOND, Source, cuts, manner, signs, with_average
+from rlplay.ui.plot.views import FIRST, SECOND, cuts, manner, signs, with_average
 from rlplay.ui.theme.themes import RUNS
 
 
@@ -69,16 +70,16 @@ class Overlay:
         """All metrics that it may show."""
         return self.names
 
-    def state(self, _source: Source) -> object:
+    def state(self, _source: PlotData) -> object:
         """Equal for equal drawings."""
         name = self.metric
         return name, [(style, run.version(name), run.marks) for style, run in self.runs()], self._span()
 
-    def margins(self, source: Source, log: bool, lines: int) -> Margins:
+    def margins(self, source: PlotData, log: bool, lines: int) -> Margins:
         """The cells of the labels."""
         return margins(self.series(source), log, lines)
 
-    def series(self, _source: Source) -> list[Curve]:
+    def series(self, _source: PlotData) -> list[Curve]:
         """The curves of all runs that have points.
 
         Two runs differ by their lines; with more, each curve also has a letter.
@@ -93,7 +94,7 @@ class Overlay:
                 found.append(Curve(updates, values, style.ink, kind, letter=letter, cuts=cuts(run, self.metric)))
         return found
 
-    def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
+    def draw(self, source: PlotData, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         """All runs in one plot."""
         series = [each for curve in self.series(source) for each in with_average(curve, smoothing)]
         marks = sorted(set(signs([mark for _, run in self.runs() for mark in run.marks])))
@@ -101,7 +102,9 @@ class Overlay:
             return "No run has computed this so far."
         return curves(series, marks, size, log, smoothing_label(smoothing), self._span(), source.room)
 
-    def titles(self, _source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
+    def titles(
+        self, _source: PlotData, cursor: int | None, log: bool, smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
         """Above, the metric; below, the runs' values at the cursor, or the latest."""
         when = ("" if cursor is None else f" at {cursor}") + manner(log, smoothing)
         name = self.metric

@@ -15,8 +15,9 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.bars import stroke
 from rlplay.ui.format.number_cells import plain
 from rlplay.ui.format.shown_text import token_text
-from rlplay.ui.plot.picture import Frame, Picture, Size
-from rlplay.ui.plot.views import VALUE, OfUpdate, Source
+from rlplay.ui.plot.picture import Axes, Picture, Size
+from rlplay.ui.plot.plot_data import PlotData
+from rlplay.ui.plot.views import VALUE, OfUpdate
 
 NOTHING_SAMPLED = "The answers to a prompt will be drawn here, merged where they agree. Press `n` to sample the first."
 ABOVE, BELOW, SAME = "$success", "$error", "$text-muted"
@@ -41,12 +42,12 @@ class AnswerTree(OfUpdate):
 
     title = "Answer tree"
 
-    def state(self, source: Source) -> object:
+    def state(self, source: PlotData) -> object:
         """The update with its phase, and the token under the cursor."""
         shown = source.shown
         return None if shown is None else (shown.number, shown.phase, shown.tokens, id(shown.scored)), source.cursor
 
-    def data(self, source: Source) -> object:
+    def data(self, source: PlotData) -> object:
         """What is drawn: texts, numbers and mean rewards of every branch, equal for equal trees; None without one."""
         root, shown = _root(source), source.shown
         if root is None or shown is None or shown.sampled is None:
@@ -54,7 +55,7 @@ class AnswerTree(OfUpdate):
         prompt = shown.sampled.prompts[int(shown.sampled.group[root.rows[0]])]
         return prompt, [(_text(shown.sampled, node), len(node.rows), node.reward) for node in _all(root)]
 
-    def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
+    def draw(self, source: PlotData, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """A line for each stretch of text, the largest branches opened first, as many as there are lines."""
         root = _root(source)
         if root is None:
@@ -75,10 +76,10 @@ class AnswerTree(OfUpdate):
                 *lines[: size.height - 1],
                 Content.styled(f"… {hidden} more beginnings", SAME).truncate(size.width),
             ]
-        return Picture(Content("\n").join(lines), Frame(size.width, 0, size.width - 1, 0, 1))
+        return Picture(Content("\n").join(lines), Axes(size.width, 0, size.width - 1, 0, 1))
 
     def titles(
-        self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
+        self, source: PlotData, _cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """Above, how many answers there are and their mean reward; below, the prompt."""
         root = _root(source)
@@ -93,7 +94,7 @@ class AnswerTree(OfUpdate):
         return Content.assemble(parts[0], mean), Content(visible(prompt))
 
 
-def _root(source: Source) -> Node | None:
+def _root(source: PlotData) -> Node | None:
     shown = source.shown
     if shown is None or shown.sampled is None or source.cursor[0] >= shown.completions:
         return None
@@ -167,7 +168,7 @@ def _here(root: Node, opened: set[int], cursor: tuple[int, int]) -> Node:
     return node
 
 
-def _binary(source: Source) -> bool:
+def _binary(source: PlotData) -> bool:
     """Whether every reward of the update is 0 or 1, so that an answer is right or wrong."""
     scored = None if source.shown is None else source.shown.scored
     return scored is not None and bool(np.isin(scored.rewards, (0.0, 1.0)).all())

@@ -10,8 +10,9 @@ from rlplay.trace.numbers import number
 from rlplay.trace.records import Searched
 from rlplay.ui.format.bars import bar
 from rlplay.ui.format.number_cells import plain
-from rlplay.ui.plot.picture import Frame, Picture, Size
-from rlplay.ui.plot.views import FIRST, OfUpdate, Source
+from rlplay.ui.plot.picture import Axes, Picture, Size
+from rlplay.ui.plot.plot_data import PlotData
+from rlplay.ui.plot.views import FIRST, OfUpdate
 from rlplay.ui.words.step_search import NOTHING, split
 
 NOT_YET = "No data yet: phase ④ searches for a step within the KL limit. `.` takes one iteration."
@@ -26,14 +27,14 @@ class Search(OfUpdate):
     title = "Trust region"
     metrics = ("kl_old_exact", "step_fraction", "cg_residual", "surrogate_gain")
 
-    def state(self, source: Source) -> object:
+    def state(self, source: PlotData) -> object:
         """The update, and the progress of its search."""
         live = source.live
         return None if live is None else (live.number, len(live.searched), len(live.steps)), source.settings.max_kl
 
     def draw(
         self,
-        source: Source,
+        source: PlotData,
         size: Size,
         log: bool,  # noqa: ARG002 - a view's signature
         _smoothing: float = 0.0,
@@ -47,11 +48,11 @@ class Search(OfUpdate):
         heading = f"{'step':>5}{'KL':>9}{'gain':>9}" if tried else f"{'CG':>5}{'residual':>10}{'gain at limit':>15}"
         room = max(size.height - 2, 1)
         lines = [_residuals(found, size.width), Content.styled(heading, QUIET), *table[-room:]]
-        frame = Frame(size.width, 0, size.width - 1, 0, 1)
+        frame = Axes(size.width, 0, size.width - 1, 0, 1)
         return Picture(Content("\n").join(line.truncate(size.width) for line in lines), frame)
 
     def titles(
-        self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
+        self, source: PlotData, _cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """Above, the KL of the step taken and its limit; below, the gain of the step."""
         limit = number(source.settings.max_kl)

@@ -11,18 +11,19 @@ from rlplay.trace.metrics import pair_of, titled
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 from rlplay.ui.plot.drawn_curves import Curve
-from rlplay.ui.plot.views import FIRST, GHOST, GHOSTS, GLYPHS, SECOND, VALUE, Lines, Source, Trace, cuts, manner
+from rlplay.ui.plot.plot_data import GHOSTS, PlotData
+from rlplay.ui.plot.views import FIRST, GHOST, GLYPHS, SECOND, VALUE, CurveView, Trace, cuts, manner
 
 _INKS = FIRST, SECOND
 
 
 @dataclass(frozen=True)
-class TwoLines(Lines):
+class TwoLines(CurveView):
     """Either each line has its own scale, the first at the left and the second at the right, or both share one."""
 
     shared: bool = False
 
-    def series(self, source: Source) -> list[Curve]:
+    def series(self, source: PlotData) -> list[Curve]:
         """Grey curves of discarded updates, then the held-out values and the lines of both metrics."""
         found = []
         for at, (trace, style) in enumerate(zip(self.traces, _INKS, strict=True)):
@@ -34,7 +35,9 @@ class TwoLines(Lines):
                 found.append(Curve(*given_up, GHOST, "dotted", trace.side, cuts=breaks))
         return found
 
-    def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
+    def titles(
+        self, source: PlotData, cursor: int | None, log: bool, smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
         """A border for each line: its value, its scale, and its value on held-out prompts."""
         when = ("" if cursor is None else f" at {cursor}") + manner(log, smoothing)
         first, second = (self._legend_of(at, source, cursor) for at in (0, 1))
@@ -43,23 +46,23 @@ class TwoLines(Lines):
         name = self.traces[0].label
         return Content.assemble(f"{name} ", first, when, scales[0], head), Content.assemble(second, scales[1], tail)
 
-    def _legend_of(self, at: int, source: Source, cursor: int | None) -> Content:
+    def _legend_of(self, at: int, source: PlotData, cursor: int | None) -> Content:
         trace, glyph = self.traces[at], GLYPHS[self._kind(at, source)]
         name = f"{trace.label} " if at else ""
         return Content.assemble((f"{glyph} ", _INKS[at]), name, (_value(source, trace.metric, cursor), VALUE))
 
-    def _held_out(self, at: int, source: Source, cursor: int | None) -> Content:
+    def _held_out(self, at: int, source: PlotData, cursor: int | None) -> Content:
         metric = f"eval_{self.traces[at].metric}"
         if not source.history.series(metric)[0]:
             return Content("")
         return Content.assemble(" · ", ("• ", _INKS[at]), f"held out {_value(source, metric, cursor)}")
 
-    def _kind(self, at: int, source: Source) -> Literal["line", "dotted"]:
+    def _kind(self, at: int, source: PlotData) -> Literal["line", "dotted"]:
         """Without colours, the second line is dashed."""
         return "dotted" if at and source.plain else "line"
 
 
-def _value(source: Source, metric: str, cursor: int | None) -> str:
+def _value(source: PlotData, metric: str, cursor: int | None) -> str:
     """The value at the cursor, or the latest."""
     updates, values = source.history.series(metric)
     at = updates[-1] if cursor is None and updates else cursor

@@ -10,100 +10,26 @@ from typing import Literal, Protocol
 
 from textual.content import Content
 
-from rlplay.algorithms.settings import UNKNOWN, Settings
-from rlplay.scenario.scenario_world import step_word
 from rlplay.trace.answers import measures
-from rlplay.trace.beliefs import Beliefs
-from rlplay.trace.evaluations import Evaluations
 from rlplay.trace.history import History, Mark
 from rlplay.trace.metrics import ROUNDING, describe, means_the_same, titled
 from rlplay.trace.numbers import NOISE, number
-from rlplay.trace.pulls import Box
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.format.bars import distribution
 from rlplay.ui.format.legend import EVENT_MARKS
-from rlplay.ui.format.step_word import worded
 from rlplay.ui.plot.drawn_curves import Curve, Margins, curves, margins
 from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.plot_data import GHOSTS, PlotData
 from rlplay.ui.plot.smoothing import smoothed, smoothing_label
-from rlplay.worlds.world import World
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
-NEXT_UPDATE = "No data yet: press `u` for the next update."
-"""For metrics that a new stage or new settings may compute."""
-ENDS_BEFORE = "The recording ends before an update has computed this."
-NOT_COMPUTED = "Not computed by this algorithm with these settings."
-LIGHT = "Not computed: with observe=light no pass is made for it alone."
-NEEDS_A_PASS = ("kl", "kl_old")
-"""Metrics that observe=light leaves out, unless the training needs the pass anyway."""
-NOT_RECORDED = "Not on record: another program trained this run."
-NO_UPDATE = "This recording holds no finished update."
 SHADE = " · shade ±1 std"
 VALUE = "bold $foreground"
-GHOSTS = 2
-"""Discarded branches drawn together with the live one."""
 
 _SPREAD = 11
 """Cells for a distribution in the title."""
 GLYPHS = {"line": "━", "dotted": "┅", "points": "•"}
-
-
-@dataclass(frozen=True)
-class Source:
-    """The data of a panel: the run so far, the update on the screen and the settings."""
-
-    history: History
-    live: Update | None = None  # the last one that has taken an optimizer step
-    settings: Settings = UNKNOWN
-    room: Margins = (0, 0)  # minimum for labels
-    replayed: bool = False  # a recording, so no engine adds to it
-    shown: Update | None = None  # the update on the screen
-    world: World | None = None
-    cursor: tuple[int, int] = (0, 0)  # completion and token
-    lines: int = 0  # of the panel
-    columns: int = 0  # of the panel; 0: any number
-    beliefs: Beliefs | None = None  # the candidates of every update
-    evaluations: Evaluations | None = None  # the held-out answers
-    box: Box | None = None  # of the pull map, which filters the tokens
-    bands: tuple[int, ...] = ()  # tokens with a band of the river, if not those of the run alone
-    plain: bool = False  # the terminal has no colours
-    axis: tuple[int, int] | None = None  # the updates of the axis, if they are not those of the history
-    steered: bool = True  # the settings can be changed: rlplay's own engine trains, not another trainer
-    foreign: bool = False  # another program trained the run: what it did not write is absent
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """The updates of every axis, so that an update is in the same column in all panels."""
-        return self.axis or self.history.extent(GHOSTS)
-
-    def coming(self, words: str) -> str:
-        """The text of an empty panel: `words`, or in an empty recording that there is no update."""
-        return self.worded(words) if self.history.updates or not self.replayed else NO_UPDATE
-
-    def worded(self, text: str) -> str:
-        """A text written about tokens, in the words of the run."""
-        return worded(text, step_word(self.world))
-
-    @property
-    def light(self) -> bool:
-        """Whether the settings leave out the passes that only the screen needs."""
-        return self.settings.observe == "light"
-
-    def missing(self, title: str, metrics: Iterable[str] = ()) -> str:
-        """Why the curve `title` has no points: no update yet, no update since a change, or never computed."""
-        if not self.history.updates:
-            return self.coming(first_update(title))
-        if self.light and set(metrics) & set(NEEDS_A_PASS):
-            return LIGHT
-        if self.history.settled:
-            return NOT_RECORDED if self.foreign else NOT_COMPUTED
-        return ENDS_BEFORE if self.replayed else NEXT_UPDATE
-
-
-def first_update(title: str) -> str:
-    """The text of a panel before the first update: what it will show."""
-    return f"{title} of each update will be drawn here. Press `u` for the first."
 
 
 class View(Protocol):
@@ -121,16 +47,16 @@ class View(Protocol):
     def of_run(self) -> bool:
         """Whether its horizontal axis is the updates of the run, so that it can show the cursor."""
 
-    def state(self, source: Source) -> object:
+    def state(self, source: PlotData) -> object:
         """Equal for sources with equal drawings."""
 
-    def margins(self, source: Source, log: bool, lines: int, /) -> Margins:
+    def margins(self, source: PlotData, log: bool, lines: int, /) -> Margins:
         """The cells to the left and to the right of its plot over the updates; (0, 0) if it has none."""
 
-    def draw(self, source: Source, size: Size, log: bool, smoothing: float, /) -> Picture | str:
+    def draw(self, source: PlotData, size: Size, log: bool, smoothing: float, /) -> Picture | str:
         """The plot, or a sentence why there is none, with keys between backticks."""
 
-    def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float, /) -> tuple[Content, Content]:
+    def titles(self, source: PlotData, cursor: int | None, log: bool, smoothing: float, /) -> tuple[Content, Content]:
         """The texts of the upper and the lower border: names and values, at the cursor or the latest.
 
         Values are never smoothed; the title says if the curve is.
@@ -143,7 +69,7 @@ class OfUpdate:
     of_run = False
     metrics: tuple[str, ...] = ()
 
-    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
+    def margins(self, _source: PlotData, _log: bool, _lines: int) -> Margins:
         """None."""
         return 0, 0
 
@@ -151,7 +77,7 @@ class OfUpdate:
 class Detailed(View, Protocol):
     """A view that a comparison of runs can show of each of them."""
 
-    def data(self, source: Source) -> object:
+    def data(self, source: PlotData) -> object:
         """What is drawn, equal for equal drawings of two runs; None before there is anything."""
 
 
@@ -169,7 +95,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Lines:
+class CurveView:
     """One or two metrics over the updates; the first is in the title, the second below the plot.
 
     `instead` is drawn where the run has values of it and none of the first metric, which not every trainer computes.
@@ -178,7 +104,7 @@ class Lines:
 
     title: str
     traces: tuple[Trace, ...]
-    instead: Lines | None = None
+    instead: CurveView | None = None
     spread: str = ""
 
     @property
@@ -189,13 +115,13 @@ class Lines:
     def metrics(self) -> tuple[str, ...]:
         return tuple(name for trace in self.traces for name in (trace.metric, trace.band) if name)
 
-    def _shown(self, source: Source) -> Lines:
+    def _shown(self, source: PlotData) -> CurveView:
         other = self.instead
         if other is None or source.history.series(self.traces[0].metric)[0]:
             return self
         return other if source.history.series(other.traces[0].metric)[0] else self
 
-    def state(self, source: Source) -> object:
+    def state(self, source: PlotData) -> object:
         if (shown := self._shown(source)) is not self:
             return shown.title, shown.state(source)
         estimators = [_estimator(trace, source) for trace in self.traces]
@@ -206,10 +132,10 @@ class Lines:
         spread = self._spread(source.shown)
         return versions, source.history.marks, estimators, branches, source.span, missing, spread
 
-    def margins(self, source: Source, log: bool, lines: int) -> Margins:
+    def margins(self, source: PlotData, log: bool, lines: int) -> Margins:
         return margins(self.series(source), log, lines)
 
-    def series(self, source: Source) -> list[Curve]:
+    def series(self, source: PlotData) -> list[Curve]:
         """The curves that have points, and below them those of discarded updates."""
         if (shown := self._shown(source)) is not self:
             return shown.series(source)
@@ -226,7 +152,7 @@ class Lines:
         breaks, noise = cuts(source.history, first.metric), _noise(first, source)
         return [*series, *(Curve(*each, GHOST, "dotted", cuts=breaks, noise=noise) for each in given_up)]
 
-    def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
+    def draw(self, source: PlotData, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         series = self.series(source)
         if not series:
             return source.missing(self.title, self.metrics)
@@ -235,7 +161,9 @@ class Lines:
             series, signs(source.history.marks), size, log, smoothing_label(smoothing), source.span, source.room
         )
 
-    def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
+    def titles(
+        self, source: PlotData, cursor: int | None, log: bool, smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
         if (shown := self._shown(source)) is not self:
             return shown.titles(source, cursor, log, smoothing)
         known = [bool(source.history.series(trace.metric)[0]) for trace in self.traces]
@@ -257,7 +185,7 @@ class Lines:
         done = update is not None and update.sampled is not None and update.sampled.done
         return f" · {distribution(values, _SPREAD)}" if values is not None and done else ""
 
-    def _legend(self, trace: Trace, style: str, source: Source, cursor: int | None) -> Content:
+    def _legend(self, trace: Trace, style: str, source: PlotData, cursor: int | None) -> Content:
         glyph = f"{GLYPHS[trace.kind]} " if len(self.traces) > 1 else ""
         label = f"{trace.label} " if trace.label else ""
         noise = _noise(trace, source)
@@ -301,22 +229,22 @@ def with_average(curve: Curve, smoothing: float) -> list[Curve]:
     return [replace(curve, style=GHOST, letter=""), average]
 
 
-def single(metric: str) -> Lines:
+def single(metric: str) -> CurveView:
     """A view of one metric with its registered title; held-out values are points."""
     held_out = f"eval_{metric}"
     held_out_trace = (Trace(held_out, "held out", "points"),) if describe(held_out) is not None else ()
-    return Lines(visible(titled(metric)), (Trace(metric), *held_out_trace))
+    return CurveView(visible(titled(metric)), (Trace(metric), *held_out_trace))
 
 
-REWARD = Lines("Reward", (Trace("reward", band="reward_std"), Trace("eval_reward", "held out", "points")))
-KL = Lines(
+REWARD = CurveView("Reward", (Trace("reward", band="reward_std"), Trace("eval_reward", "held out", "points")))
+KL = CurveView(
     "KL",
     (
         Trace("kl", "to reference", estimator_of="kl_estimator"),
         Trace("kl_old", "to old policy", "dotted", "right", estimator="k3"),
     ),
 )
-STEP_KL = Lines(
+STEP_KL = CurveView(
     "KL",
     (
         Trace("kl", "to reference", estimator_of="kl_estimator"),
@@ -324,50 +252,50 @@ STEP_KL = Lines(
     ),
 )
 """The two may differ by orders of magnitude, so each has its own scale."""
-LENGTH = Lines(
+LENGTH = CurveView(
     "Length",
     (Trace("completions/mean_length"), Trace("entropy", "entropy", "dotted", "right")),
     spread="length",
 )
 
 PAIRS = (
-    Lines("Loss", (Trace("loss"),)),
-    Lines("Implicit reward", (Trace("rewards/chosen", "chosen"), Trace("rewards/rejected", "rejected", "dotted"))),
-    Lines(
+    CurveView("Loss", (Trace("loss"),)),
+    CurveView("Implicit reward", (Trace("rewards/chosen", "chosen"), Trace("rewards/rejected", "rejected", "dotted"))),
+    CurveView(
         "Accuracy",
         (Trace("rewards/accuracies"), Trace("rewards/margins", "margin", "dotted", "right")),
-        Lines("Margin", (Trace("rewards/margins"),)),
+        CurveView("Margin", (Trace("rewards/margins"),)),
     ),
-    Lines("Log-probability", (Trace("logps/chosen", "chosen"), Trace("logps/rejected", "rejected", "dotted"))),
+    CurveView("Log-probability", (Trace("logps/chosen", "chosen"), Trace("logps/rejected", "rejected", "dotted"))),
 )
 """The views for learning from pairs, in place of reward, KL, ratio and length."""
 
 IMITATION = (
-    Lines("Loss", (Trace("loss"),)),
-    Lines("Token accuracy", (Trace("mean_token_accuracy"),)),
-    Lines("Log-probability", (Trace("logps/chosen"),), Lines("Gradient norm", (Trace("grad_norm"),))),
-    Lines("Entropy", (Trace("entropy"),)),
+    CurveView("Loss", (Trace("loss"),)),
+    CurveView("Token accuracy", (Trace("mean_token_accuracy"),)),
+    CurveView("Log-probability", (Trace("logps/chosen"),), CurveView("Gradient norm", (Trace("grad_norm"),))),
+    CurveView("Entropy", (Trace("entropy"),)),
 )
 """The views for fine-tuning."""
 
 SCORES = (
-    Lines("Loss", (Trace("loss"),)),
-    Lines("Accuracy", (Trace("accuracy"), Trace("margin", "margin", "dotted", "right"))),
-    Lines("Score", (Trace("mean_reward", "mean"), Trace("max_reward", "highest", "dotted"))),
-    Lines("Gradient norm", (Trace("grad_norm"),)),
+    CurveView("Loss", (Trace("loss"),)),
+    CurveView("Accuracy", (Trace("accuracy"), Trace("margin", "margin", "dotted", "right"))),
+    CurveView("Score", (Trace("mean_reward", "mean"), Trace("max_reward", "highest", "dotted"))),
+    CurveView("Gradient norm", (Trace("grad_norm"),)),
 )
 """The views for training a reward model."""
 
 ACTION_VALUES = (
-    Lines("Expected reward", (Trace("greedy_reward", "greedy"), Trace("behaviour_reward", "ε-greedy", "dotted"))),
-    Lines("TD error", (Trace("td_error"), Trace("bellman_residual", "Bellman residual", "dotted"))),
+    CurveView("Expected reward", (Trace("greedy_reward", "greedy"), Trace("behaviour_reward", "ε-greedy", "dotted"))),
+    CurveView("TD error", (Trace("td_error"), Trace("bellman_residual", "Bellman residual", "dotted"))),
     LENGTH,
     REWARD,
 )
 """The views for Q-learning and SARSA: the policy that is learned about, and the one that makes the moves."""
 
 
-def _estimator(trace: Trace, source: Source) -> str:
+def _estimator(trace: Trace, source: PlotData) -> str:
     """The estimator of the metric; empty if it has none, or before the settings are known."""
     if not (trace.estimator_of and source.settings.axes_known):
         return trace.estimator
@@ -379,7 +307,7 @@ def cuts(history: History, metric: str) -> list[int]:
     return [] if means_the_same(metric) else history.stage_borders
 
 
-def _noise(trace: Trace, source: Source) -> float:
+def _noise(trace: Trace, source: PlotData) -> float:
     """Values of the metric below this are rounding noise."""
     if _estimator(trace, source) in (
         "k1",

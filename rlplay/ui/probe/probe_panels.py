@@ -17,8 +17,8 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.bars import horizontal
 from rlplay.ui.format.number_cells import plain
 from rlplay.ui.format.shown_text import is_special, quoted, token_text
-from rlplay.ui.format.wrap import Cell, wrap
-from rlplay.ui.parts.line_panel import Lines
+from rlplay.ui.format.wrap import TokenPiece, wrap
+from rlplay.ui.parts.line_panel import LinePanel
 from rlplay.ui.plot.probability_lines import probability_lines, share_text
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.theme.inks import STEPS, Palette
@@ -32,7 +32,7 @@ _HIGHEST = 4
 """Cells of a candidate's bars over training, at most."""
 
 
-class ProbePanel(Lines, can_focus=False):
+class ProbePanel(LinePanel, can_focus=False):
     """Base of the panels: all lines are made from what is known about a prefix."""
 
     def __init__(self, probing: Probing, *, id: str | None = None) -> None:
@@ -86,7 +86,7 @@ class ProbeText(ProbePanel, can_focus=True, inherit_bindings=False):
 
     def made(self) -> Iterator[list[Segment]]:
         """The prompt as the model reads it, then the answer; shades before the place show probabilities."""
-        self._places: dict[int, list[Cell]] = {}
+        self._places: dict[int, list[TokenPiece]] = {}
         probing = self.probing
         if probing.vacant:
             return

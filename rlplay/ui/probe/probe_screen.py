@@ -20,7 +20,7 @@ from rlplay.ui.format.keyed import WARN, keyed
 from rlplay.ui.format.shown_text import literal
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.parts.following import Following
-from rlplay.ui.parts.text_field import Entry
+from rlplay.ui.parts.text_field import TextField
 from rlplay.ui.probe.probe_panels import ProbeBars, ProbeCourse, ProbeTails, ProbeText, described
 from rlplay.ui.session.session import Session
 
@@ -133,8 +133,8 @@ The probe records nothing and does not change the run: neither its weights nor i
         with Vertical() as panel:
             panel.border_title = "Probe"
             yield Static()
-            yield Entry(placeholder=PROMPT, id="prompt")
-            yield Entry(placeholder=COLUMNS, id="columns")
+            yield TextField(placeholder=PROMPT, id="prompt")
+            yield TextField(placeholder=COLUMNS, id="columns")
             with Horizontal(id="above"):
                 yield ProbeText(self.probing)
                 yield ProbeBars(self.probing)

@@ -8,7 +8,8 @@ from textual.widget import Widget
 
 from rlplay.ui.parts.panel_messages import Perform
 from rlplay.ui.plot.picture import Size
-from rlplay.ui.plot.views import Source, View
+from rlplay.ui.plot.plot_data import PlotData
+from rlplay.ui.plot.views import View
 from rlplay.ui.pull.pull_map import PullMap, lit
 from rlplay.ui.pull.pull_plane import Corner
 from rlplay.ui.pull.ratio_histogram import shows_map
@@ -18,7 +19,7 @@ class BoxDrag(Widget):
     """A panel that may show the pull map: dragging over it finds the tokens in the box."""
 
     view: View
-    source: Source | None
+    source: PlotData | None
     _corners: tuple[Corner, Corner] | None = None
 
     @property

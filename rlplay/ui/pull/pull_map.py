@@ -9,12 +9,13 @@ import numpy as np
 from textual.content import Content, Span
 
 from rlplay.trace.numbers import number, percent
-from rlplay.trace.pulls import Box, Pulls, pulls
+from rlplay.trace.pulls import PlaneBox, Pulls, pulls
 from rlplay.trace.records import Array
 from rlplay.ui.formula.formula_lines import bounds, has_band
 from rlplay.ui.plot.drawn_curves import RULE
 from rlplay.ui.plot.picture import AXIS, CURSOR, Picture, Size, painted
-from rlplay.ui.plot.views import LIGHT, NOT_COMPUTED, VALUE, OfUpdate, Source
+from rlplay.ui.plot.plot_data import LIGHT, NOT_COMPUTED, PlotData
+from rlplay.ui.plot.views import VALUE, OfUpdate
 from rlplay.ui.pull.pull_plane import Corner, Plane, plane, regions
 
 UP, DOWN, SILENT = "$scale-up", "$scale-down", "$warning"
@@ -34,20 +35,20 @@ class PullMap(OfUpdate):
 
     title = "Pull map"
 
-    def state(self, source: Source) -> object:
+    def state(self, source: PlotData) -> object:
         """The last optimizer step, whether the update has ended, and the settings that bound its ratios."""
         live = source.live
         which = None if live is None else (live.number, len(live.steps), live.finished is None)
         return which, source.box, source.settings.clip_range, source.settings.surrogate
 
-    def data(self, source: Source) -> object:
+    def data(self, source: PlotData) -> object:
         """What is drawn: ratio, advantage and clipping of every token, equal for equal maps; None before a step."""
         found = pulls(source.live)
         if found is None:
             return None
         return found.step, *(part.tobytes() for part in (found.ratio, found.advantage, found.silent))
 
-    def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
+    def draw(self, source: PlotData, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """The dots; blue ones have A > 0, orange ones A < 0, and clipped ones stand out."""
         found = pulls(source.live)
         if found is None or not len(found.ratio):
@@ -56,12 +57,12 @@ class PullMap(OfUpdate):
             return none if over else source.coming(NO_STEP)
         return _plot(found, _fences(source), size, source.box)
 
-    def boxed(self, source: Source, size: Size, one: Corner, other: Corner) -> str:
+    def boxed(self, source: PlotData, size: Size, one: Corner, other: Corner) -> str:
         """What to find for the tokens between two cells of the map; empty if it shows none."""
         found = pulls(source.live)
         return "" if found is None or not len(found.ratio) else plane(found, size).box(one, other).words
 
-    def next_region(self, source: Source) -> str:
+    def next_region(self, source: PlotData) -> str:
         """What to find for the region of the plane that follows the chosen box; empty past the last one."""
         found = pulls(source.live)
         known = [] if found is None else [box.words for box in regions(found, _fences(source))]
@@ -70,7 +71,7 @@ class PullMap(OfUpdate):
         return known[at] if 0 <= at < len(known) else ""
 
     def titles(
-        self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
+        self, source: PlotData, _cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """Above, what the ratio is; below, how many tokens are silent, or went the way of their advantage."""
         found = pulls(source.live)
@@ -94,12 +95,12 @@ class PullMap(OfUpdate):
         return above, Content.assemble(chosen, signs)
 
 
-def _fences(source: Source) -> tuple[float, ...]:
+def _fences(source: PlotData) -> tuple[float, ...]:
     """The ratios from which on tokens are clipped; none if the surrogate does not clip."""
     return bounds(source.settings) if has_band(source.settings) else ()
 
 
-def _plot(found: Pulls, fences: tuple[float, ...], size: Size, box: Box | None) -> Picture:
+def _plot(found: Pulls, fences: tuple[float, ...], size: Size, box: PlaneBox | None) -> Picture:
     on = plane(found, size)
     labels, frame = on.scale.labels(on.height, log=False), on.frame
     inside = [bound for bound in (fences[0], 1.0, fences[1]) if frame.first < bound < frame.last] if fences else [1.0]

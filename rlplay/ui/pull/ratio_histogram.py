@@ -11,7 +11,8 @@ from rlplay.trace.records import Array, Sampled, Stepped, spans
 from rlplay.ui.formula.formula_lines import bounds, has_band
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.views import FIRST, NOT_RECORDED, OfUpdate, Source, View
+from rlplay.ui.plot.plot_data import NOT_RECORDED, PlotData
+from rlplay.ui.plot.views import FIRST, OfUpdate, View
 from rlplay.ui.pull.pull_map import PullMap
 
 ONE_STEP_HERE = "One optimizer step per batch, so every ratio is 1 and nothing is clipped."
@@ -30,13 +31,13 @@ class Ratios(OfUpdate):
     title = "Ratio · clip"
     metrics = ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside", "ratio_max")
 
-    def state(self, source: Source) -> object:
+    def state(self, source: PlotData) -> object:
         """The optimizer step, whether the update has ended, and the settings that bound its ratios."""
         step = _last(source)
         which = None if step is None else (step.update, step.step)
         return which, source.settings.steps, _past(source), PullMap().state(source)
 
-    def draw(self, source: Source, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
+    def draw(self, source: PlotData, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
         """Bars over a range fixed by the settings, to make updates comparable; clipped tokens in front."""
         step = _last(source)
         if step is None and source.foreign and source.history.updates:
@@ -61,7 +62,7 @@ class Ratios(OfUpdate):
         return histogram(ratio, ratio[clipped], fences, size, HistogramStyle(limits, FIRST, "$warning", not log))
 
     def titles(
-        self, source: Source, _cursor: int | None, log: bool, _smoothing: float = 0.0
+        self, source: PlotData, _cursor: int | None, log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """Above, the clipped share; below, its two halves and the share outside the band on either side."""
         step = _last(source)
@@ -77,18 +78,18 @@ class Ratios(OfUpdate):
         return head, Content(f"{halves}{outside}{'' if log else ' · log n'}")
 
 
-def shows_map(view: View, source: Source) -> bool:
+def shows_map(view: View, source: PlotData) -> bool:
     """Whether a view shows the pull map: that one itself, or the ratios of an update with one step."""
     step = _last(source)
     one_step = isinstance(view, Ratios) and step is not None and step.epochs * step.minibatches == 1
     return (one_step or isinstance(view, PullMap)) and pulls(source.live) is not None
 
 
-def _last(source: Source) -> Stepped | None:
+def _last(source: PlotData) -> Stepped | None:
     return source.live.steps[-1] if source.live is not None and source.live.steps else None
 
 
-def _past(source: Source) -> bool:
+def _past(source: PlotData) -> bool:
     """Whether the run has continued since: advice about this update would be too late."""
     return source.live is not None and source.live.number < max(source.history.updates, default=0)
 

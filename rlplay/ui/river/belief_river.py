@@ -10,16 +10,17 @@ import numpy as np
 from rich.cells import cell_len
 from textual.content import Content
 
-from rlplay.trace.beliefs import Belief, Beliefs, Place
+from rlplay.trace.beliefs import Belief, Beliefs, Context
 from rlplay.trace.records import Array
 from rlplay.trace.text import visible
 from rlplay.ui.format.bars import BARS
 from rlplay.ui.format.shown_text import quoted
 from rlplay.ui.plot.drawn_curves import Margins
-from rlplay.ui.plot.picture import AXIS, Frame, Picture, Size, painted
+from rlplay.ui.plot.picture import AXIS, Axes, Picture, Size, painted
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.probability_lines import share_text
-from rlplay.ui.plot.views import FIRST, SECOND, Source, signs
-from rlplay.ui.river.river_legend import Entry, legend
+from rlplay.ui.plot.views import FIRST, SECOND, signs
+from rlplay.ui.river.river_legend import LegendBand, legend
 
 NOTHING_YET = "The next token's probabilities in each update will be drawn here. Press `u` for the first."
 INKS = (FIRST, SECOND, "$run-c", "$run-d", "$run-e", "$run-f")
@@ -45,22 +46,22 @@ class River:
     metrics = ()
     of_run = True
 
-    def state(self, source: Source) -> object:
+    def state(self, source: PlotData) -> object:
         """The place, and what is known of it."""
         beliefs, place = source.beliefs, _place(source)
         return place, None if beliefs is None else beliefs.version, source.span, source.history.marks, source.bands
 
-    def data(self, source: Source) -> object:
+    def data(self, source: PlotData) -> object:
         """What is drawn: the probabilities of every update, equal for equal rivers; None before there are any."""
         place = _place(source)
         found = {} if source.beliefs is None or place is None else source.beliefs.at(place)
         return [(number, *belief) for number, belief in found.items()] or None
 
-    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
+    def margins(self, _source: PlotData, _log: bool, _lines: int) -> Margins:
         """The cells of the scale."""
         return max(map(len, _SCALE)) + 1, 0
 
-    def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
+    def draw(self, source: PlotData, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """One column of bands for each update; updates that recorded nothing at this place stay blank."""
         beliefs, place = source.beliefs, _place(source)
         if beliefs is None or not (beliefs.known or beliefs.missing):
@@ -88,7 +89,7 @@ class River:
         return Picture(painted(labels, characters[::-1], inks[::-1], styles, axis), frame)
 
     def titles(
-        self, source: Source, cursor: int | None, _log: bool, _smoothing: float = 0.0
+        self, source: PlotData, cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """Above, the place and the prompts it is averaged over; below, each band's probability, first and last."""
         beliefs, place = source.beliefs, _place(source)
@@ -122,7 +123,7 @@ def named(found: dict[int, Belief]) -> list[int]:
     return sorted(top, key=lambda token: (-last.get(token, 0.0), -peaks[token]))
 
 
-def shared(sources: Sequence[Source]) -> tuple[int, ...]:
+def shared(sources: Sequence[PlotData]) -> tuple[int, ...]:
     """The tokens with a band in the rivers of several runs, so that a token has the same place and ink in each."""
     every = []
     for source in sources:
@@ -133,32 +134,32 @@ def shared(sources: Sequence[Source]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(by_rank))[: len(INKS)]
 
 
-def _place(source: Source) -> Place | None:
+def _place(source: PlotData) -> Context | None:
     return None if source.beliefs is None else source.beliefs.place(source.shown, source.cursor)
 
 
-def _found(source: Source, beliefs: Beliefs, place: Place) -> dict[int, Belief]:
+def _found(source: PlotData, beliefs: Beliefs, place: Context) -> dict[int, Belief]:
     """The beliefs up to the last finished update, where the other panels end; before the first one, all."""
     found, last = beliefs.at(place), source.span[1]
     return {number: belief for number, belief in found.items() if number <= last} or found
 
 
-def _frame(source: Source, found: dict[int, Belief], size: Size) -> Frame:
+def _frame(source: PlotData, found: dict[int, Belief], size: Size) -> Axes:
     gutters = max(source.room[0], max(map(len, _SCALE)) + 1), source.room[1]
     first, last = min(source.span[0], *found), max(source.span[1], *found)
     width = max(size.width - sum(gutters), 2)
-    return Frame(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
+    return Axes(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
 
 
-def _filled(source: Source, found: dict[int, Belief], tokens: list[int], size: Size) -> tuple[Frame, Array]:
+def _filled(source: PlotData, found: dict[int, Belief], tokens: list[int], size: Size) -> tuple[Axes, Array]:
     """The frame of a plot of this size, and how many eighths of each cell each band fills."""
     frame, height = _frame(source, found, size), max(size.height - 1, 2)
     return frame, _eighths(_edges(found, tokens, frame, height), height)
 
 
 def _entries(
-    source: Source, beliefs: Beliefs, place: Place, found: dict[int, Belief], cursor: int | None
-) -> Iterator[Entry]:
+    source: PlotData, beliefs: Beliefs, place: Context, found: dict[int, Belief], cursor: int | None
+) -> Iterator[LegendBand]:
     """The bands for the legend, the most changed first."""
     tokens = [*source.bands] or named(found)
     names = [*(quoted(beliefs.name(place, token)) for token in tokens), "others"]
@@ -171,7 +172,7 @@ def _entries(
         peak = max(_rest(each, tokens) if token is None else each.get(token, 0.0) for each in shares)
         if token is not None or peak >= 0.005:
             swatch, value = _swatch(band, len(tokens), source.plain), _values(found, tokens, token, cursor)
-            yield Entry(swatch, inks[band], names[band], value, peak >= NAMED and band not in written)
+            yield LegendBand(swatch, inks[band], names[band], value, peak >= NAMED and band not in written)
 
 
 def _rest(shares: Mapping[int, float], tokens: list[int]) -> float:
@@ -179,7 +180,7 @@ def _rest(shares: Mapping[int, float], tokens: list[int]) -> float:
     return max(1 - sum(shares.get(each, 0.0) for each in tokens), 0.0)
 
 
-def _edges(found: dict[int, Belief], tokens: list[int], frame: Frame, height: int) -> Array:
+def _edges(found: dict[int, Belief], tokens: list[int], frame: Axes, height: int) -> Array:
     """The upper edges of the bands in eighths of a row, int [cells of the plot's width, bands]; −1: nothing recorded.
 
     A cell shows the update nearest to its middle, so one update may fill several cells; of several updates in one
@@ -254,7 +255,7 @@ def _by_change(tokens: list[int], found: dict[int, Belief]) -> list[int]:
     return sorted(tokens, key=lambda token: -abs(last.get(token, 0.0) - first.get(token, 0.0)))
 
 
-def _between(ends: tuple[str, str], words: str, frame: Frame) -> list[tuple[int, str, str]]:
+def _between(ends: tuple[str, str], words: str, frame: Axes) -> list[tuple[int, str, str]]:
     """The words in the middle of the axis, if they fit between the labels of its ends."""
     left, right = frame.left + len(ends[0]) + 1, frame.right - len(ends[1])
     fits = cell_len(words) == len(words) <= right - left
@@ -266,7 +267,7 @@ def _under(word: tuple[int, str, str], notes: Sequence[tuple[int, str, str]]) ->
     return any(word[0] <= at < word[0] + len(word[1]) for at, _, _ in notes)
 
 
-def _where(beliefs: Beliefs, place: Place) -> str:
+def _where(beliefs: Beliefs, place: Context) -> str:
     if place.state:
         return f"square {place.state}"
     if not place.before:

@@ -12,7 +12,7 @@ from rlplay.ui.plot.views import VALUE
 
 
 @dataclass(frozen=True)
-class Entry:
+class LegendBand:
     """A band: its swatch and ink, its name and probability; `nameless` if its name is not in the plot."""
 
     swatch: str
@@ -27,7 +27,7 @@ class Entry:
         return Content.assemble((f"{self.swatch} ", self.ink), visible(self.name), value)
 
 
-def legend(entries: Sequence[Entry], room: int) -> Content:
+def legend(entries: Sequence[LegendBand], room: int) -> Content:
     """All `entries` if they fit in `room` cells (0: any number); else the nameless bands, and then what else fits.
 
     What comes first in `entries` gets its probability first.
@@ -43,6 +43,6 @@ def legend(entries: Sequence[Entry], room: int) -> Content:
     return _line(entries, chosen)
 
 
-def _line(entries: Sequence[Entry], chosen: dict[int, bool], between: str = " ") -> Content:
+def _line(entries: Sequence[LegendBand], chosen: dict[int, bool], between: str = " ") -> Content:
     """The `chosen` entries, with their probabilities where it says so."""
     return Content(between).join(entries[at].written(chosen[at], at == 0) for at in sorted(chosen))

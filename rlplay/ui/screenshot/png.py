@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageFont
 
 from rlplay.ui.screenshot.cells import Cell, Grid
-from rlplay.ui.screenshot.shapes import RADIUS, Box, shapes
+from rlplay.ui.screenshot.shapes import RADIUS, Rectangle, shapes
 
 _SIZE = 26
 _FAMILIES = (
@@ -63,7 +63,7 @@ class PngRenderer:
         draw.rectangle((left, top, right, top + h - 1), fill=style.ground)
         made_of = shapes(cell.text)
         for shape in made_of or ():
-            if isinstance(shape, Box):
+            if isinstance(shape, Rectangle):
                 x0, y0, x1, y1 = (round(share * side) for share, side in zip(shape, (w, h, w, h), strict=True))
                 draw.rectangle((left + x0, top + y0, left + x1 - 1, top + y1 - 1), fill=style.ink)
             else:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Box(NamedTuple):
+class Rectangle(NamedTuple):
     """A filled rectangle."""
 
     left: float
@@ -40,18 +40,18 @@ _DOTS = ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3))
 _CORNERS = ((0, 0), (0.5, 0), (0, 0.5), (0.5, 0.5))
 _QUARTERS = {"▖": 4, "▗": 8, "▘": 1, "▙": 13, "▚": 9, "▛": 7, "▜": 11, "▝": 2, "▞": 6, "▟": 14}
 _BLOCKS = {
-    **{chr(0x2580 + eighths): [Box(0, 1 - eighths / 8, 1, 1)] for eighths in range(1, 9)},
-    **{chr(0x2590 - eighths): [Box(0, 0, eighths / 8, 1)] for eighths in range(1, 8)},
+    **{chr(0x2580 + eighths): [Rectangle(0, 1 - eighths / 8, 1, 1)] for eighths in range(1, 9)},
+    **{chr(0x2590 - eighths): [Rectangle(0, 0, eighths / 8, 1)] for eighths in range(1, 8)},
     **{
-        name: [Box(x, y, x + 0.5, y + 0.5) for bit, (x, y) in enumerate(_CORNERS) if bits >> bit & 1]
+        name: [Rectangle(x, y, x + 0.5, y + 0.5) for bit, (x, y) in enumerate(_CORNERS) if bits >> bit & 1]
         for name, bits in _QUARTERS.items()
     },
-    "▀": [Box(0, 0, 1, 0.5)],
-    "▐": [Box(0.5, 0, 1, 1)],
+    "▀": [Rectangle(0, 0, 1, 0.5)],
+    "▐": [Rectangle(0.5, 0, 1, 1)],
 }
 
 
-def shapes(character: str) -> Sequence[Box | Dot] | None:
+def shapes(character: str) -> Sequence[Rectangle | Dot] | None:
     """The shapes of the character; None if it needs a font."""
     if character in _LINES:
         return _line(_LINES[character], _THICK if character in _HEAVY else _THIN)
@@ -61,12 +61,12 @@ def shapes(character: str) -> Sequence[Box | Dot] | None:
     return _BLOCKS.get(character)
 
 
-def _line(ways: str, half: float) -> list[Box]:
+def _line(ways: str, half: float) -> list[Rectangle]:
     x, y = half, half / 2
     boxes = {
-        "u": Box(0.5 - x, 0, 0.5 + x, 0.5 + y),
-        "d": Box(0.5 - x, 0.5 - y, 0.5 + x, 1),
-        "l": Box(0, 0.5 - y, 0.5 + x, 0.5 + y),
-        "r": Box(0.5 - x, 0.5 - y, 1, 0.5 + y),
+        "u": Rectangle(0.5 - x, 0, 0.5 + x, 0.5 + y),
+        "d": Rectangle(0.5 - x, 0.5 - y, 0.5 + x, 1),
+        "l": Rectangle(0, 0.5 - y, 0.5 + x, 0.5 + y),
+        "r": Rectangle(0.5 - x, 0.5 - y, 1, 0.5 + y),
     }
     return [boxes[way] for way in ways]

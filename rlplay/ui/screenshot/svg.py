@@ -8,7 +8,7 @@ from itertools import groupby
 
 from rlplay.trace.text import visible
 from rlplay.ui.screenshot.cells import Cell, CellStyle, Grid
-from rlplay.ui.screenshot.shapes import RADIUS, Box, Dot, shapes
+from rlplay.ui.screenshot.shapes import RADIUS, Dot, Rectangle, shapes
 
 WIDTH, HEIGHT, SIZE = 9, 18, 15
 """Of a cell and of its letters, in pixels: a monospaced letter is 0.6 of its size wide."""
@@ -37,7 +37,7 @@ def _line(cells: list[Cell], top: float) -> Iterator[str]:
     for style, run in groupby(cells, key=lambda cell: cell.style):
         part = list(run)
         columns = sum(cell.width for cell in part)
-        yield _box(Box(x, 0, x + columns, 1), top, style.ground)
+        yield _box(Rectangle(x, 0, x + columns, 1), top, style.ground)
         inked += _run(part, x, top, style)
         x += columns
     yield from inked  # after all backgrounds: a letter may reach into the next cell
@@ -76,15 +76,15 @@ def _text(text: str, x: int, columns: int, top: float, style: CellStyle, fit: st
     return f'<text {place} fill="{style.ink}"{weight}>{escape(text).replace(" ", NBSP)}</text>'
 
 
-def _box(box: Box, top: float, fill: str) -> str:
+def _box(box: Rectangle, top: float, fill: str) -> str:
     return (
         f'<rect x="{box.left * WIDTH:g}" y="{top:g}" width="{(box.right - box.left) * WIDTH:g}" height="{HEIGHT}" '
         f'fill="{fill}" shape-rendering="crispEdges"/>'
     )
 
 
-def _path(shape: Box | Dot, x: int, top: float) -> str:
-    if isinstance(shape, Box):
+def _path(shape: Rectangle | Dot, x: int, top: float) -> str:
+    if isinstance(shape, Rectangle):
         left, right = (x + shape.left) * WIDTH, (x + shape.right) * WIDTH
         return f"M{left:g} {top + shape.top * HEIGHT:g}H{right:g}V{top + shape.bottom * HEIGHT:g}H{left:g}Z"
     r = RADIUS * WIDTH

@@ -6,7 +6,7 @@ import msgspec
 
 from rlplay.link.messages import AnyEvent
 from rlplay.trace.history import History
-from rlplay.trace.settings_timeline import Timeline
+from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trace.update import Update
 
 
@@ -21,7 +21,7 @@ class Restored(msgspec.Struct, frozen=True):
     """The numbers, the first settings and all changes of a recorded run, read at once."""
 
     history: History
-    timeline: Timeline
+    timeline: SettingsTimeline
     back_to: int | None = None
     """The run went back to this update since the last time, so what was known of later ones is not theirs."""
 

@@ -28,7 +28,7 @@ FIRST_TO_GO = (
 
 
 @dataclass(frozen=True)
-class Entry:
+class FooterKey:
     """Keys with a title. `name` is a verb, or one of the names in `FIRST_TO_GO`."""
 
     keys: tuple[str, ...]
@@ -57,7 +57,7 @@ class Entry:
         return self.keys[0]
 
 
-PALETTE = Entry(("ctrl+p",), "all", "palette", "Every action, setting, curve, colour and word by name.")
+PALETTE = FooterKey(("ctrl+p",), "all", "palette", "Every action, setting, curve, colour and word by name.")
 
 
 def key_name(verb: Verb, own: Mapping[str, str]) -> str:
@@ -72,18 +72,18 @@ class Footer(Widget):
         """`without` are verbs to leave out; the trainer of another program may not know others."""
         super().__init__(id=id)
         self._cannot: Container[str] = ()
-        self._panel: list[Entry] = []
+        self._panel: list[FooterKey] = []
         self._own: Mapping[str, str] = {}
         self._word = "token"
         self._shown = [verb for verb in VERBS.values() if verb.footer and verb.name not in without]
-        self._verbs: list[Entry] = []
+        self._verbs: list[FooterKey] = []
         self.rename({})
 
     def rename(self, own: Mapping[str, str]) -> None:
         """Show the user's `own` keys."""
         self._own = own
         self._verbs = [
-            Entry((own.get(verb.name, verb.keys[0]),), verb.title, verb.name, verb.help) for verb in self._shown
+            FooterKey((own.get(verb.name, verb.keys[0]),), verb.title, verb.name, verb.help) for verb in self._shown
         ]
 
     def on_mount(self) -> None:
@@ -99,7 +99,7 @@ class Footer(Widget):
         before, self._panel = (
             self._panel,
             [
-                Entry(
+                FooterKey(
                     tuple(self._own.get(names.get(key) or "", key) for key in each.keys),
                     each.title,
                     _EARLY if each.early else _LATE,
@@ -130,7 +130,7 @@ class Footer(Widget):
             self._word = step_word
             self.refresh()
 
-    def _ink(self, entry: Entry) -> str:
+    def _ink(self, entry: FooterKey) -> str:
         return "$text-muted" if entry.name in self._cannot else "bold $accent"
 
     def on_click(self, event: events.Click) -> None:
@@ -147,14 +147,14 @@ class Footer(Widget):
         if tip != str(self.tooltip or ""):
             self.tooltip = Content(tip) if tip else None
 
-    def _places(self) -> Iterator[tuple[int, Entry]]:
+    def _places(self) -> Iterator[tuple[int, FooterKey]]:
         """Each entry with the cell where it begins."""
         entries, x = self.fitting(self.size.width), 1
         for entry in entries:
             yield x, entry
             x += entry.cells + _gap(entries, self.size.width)
 
-    def fitting(self, width: int) -> list[Entry]:
+    def fitting(self, width: int) -> list[FooterKey]:
         """The entries that fit; run, help and quit always stay."""
         own = {key for entry in self._panel for key in entry.keys}
         entries = [
@@ -171,10 +171,10 @@ class Footer(Widget):
         return entries
 
 
-def _gap(entries: list[Entry], width: int) -> int:
+def _gap(entries: list[FooterKey], width: int) -> int:
     return 3 if _needed(entries, 3) <= width else 2
 
 
-def _needed(entries: list[Entry], gap: int) -> int:
+def _needed(entries: list[FooterKey], gap: int) -> int:
     """The width of all entries with a `gap` between them, and a blank before them."""
     return 1 + sum(entry.cells for entry in entries) + gap * (len(entries) - 1)

@@ -21,7 +21,7 @@ from rlplay.ui.parts.following import Following
 from rlplay.ui.parts.panel_messages import Perform, UpdatePicked
 from rlplay.ui.parts.steady_static import SteadyStatic
 from rlplay.ui.session.session import Session
-from rlplay.ui.timeline.update_table import USUAL, Timeline
+from rlplay.ui.timeline.update_table import USUAL, UpdateTable
 from rlplay.ui.timeline.updates import Updates
 from rlplay.ui.words.changed_settings import changes_line
 
@@ -122,7 +122,7 @@ this update, with settings that you change; the first run is not touched.
             self._on_disk = frozenset(session.source.recorded()), frozenset(session.source.snapshots())
         except RunFileError as error:
             self.notify(visible(str(error)), severity="error", markup=False)
-        timeline = Timeline(session.run.history, session.run.finished, *self._on_disk, self._views)
+        timeline = UpdateTable(session.run.history, session.run.finished, *self._on_disk, self._views)
         updates.show(timeline, session.older_update, _now(session))
         self._label()
 

@@ -22,7 +22,7 @@ _SHORT = {"kl": "KL to ref", "kl_old": "KL to old", "reward_std": "reward std", 
 
 
 @dataclass(frozen=True)
-class Row:
+class UpdateRow:
     """One update; 0 is the start of the run. None marks a number that was not computed."""
 
     number: int
@@ -35,7 +35,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class UpdateTable:
     """The updates from 0 to `reached`, and the metrics of their columns."""
 
     history: History
@@ -72,14 +72,14 @@ class Timeline:
         return min([0.0, *values]), max([0.0, *values])
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[UpdateRow]:
         """A row for each update."""
         scores, held_out, *further = (self._values(name) for name in (self.score, "eval_reward", *self.columns))
         events: dict[int, list[Mark]] = {}
         for mark in self.history.marks:
             events.setdefault(mark.update, []).append(mark)
         return [
-            Row(
+            UpdateRow(
                 number,
                 scores.get(number),
                 held_out.get(number),

@@ -20,8 +20,8 @@ from rlplay.ui.format.bars import stroke
 from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT, MARKED
 from rlplay.ui.format.number_cells import plain, signed
 from rlplay.ui.format.typed_number import TypedNumber
-from rlplay.ui.parts.line_panel import Lines
-from rlplay.ui.timeline.update_table import SCORES, Row, Timeline, short_heading
+from rlplay.ui.parts.line_panel import LinePanel
+from rlplay.ui.timeline.update_table import SCORES, UpdateRow, UpdateTable, short_heading
 
 _BAR, _LONG_BAR = 16, 40
 _FIXED, _CHANGES = 31, 30
@@ -30,7 +30,7 @@ _NARROW, _LONG = 100, 200
 """Below the first width the list drops the bars, to make room for the changes; from the second on they are long."""
 
 
-class Updates(Lines):
+class Updates(LinePanel):
     """All updates of a run. The cursor is an update's number, or None for the live run."""
 
     EMPTY = "Updates appear here after the first is finished."
@@ -53,7 +53,7 @@ class Updates(Lines):
 
     def __init__(self) -> None:
         super().__init__()
-        self.timeline = Timeline(History(), 0)
+        self.timeline = UpdateTable(History(), 0)
         self.cursor: int | None = None
         self.looking: int | None = None
         self.now = "● now"
@@ -61,11 +61,11 @@ class Updates(Lines):
         self._typed = TypedNumber()
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> UpdateRow | None:
         """The row under the cursor; None on the line of the live run."""
         return None if self.cursor is None else self.timeline.rows[self.cursor]
 
-    def show(self, timeline: Timeline, looking: int | None, now: str) -> None:
+    def show(self, timeline: UpdateTable, looking: int | None, now: str) -> None:
         """Show the updates. The cursor stays on its update, or on the last line (`now`) if it was there."""
         if timeline.reached != self.timeline.reached:
             self.refresh(layout=True)

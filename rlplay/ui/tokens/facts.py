@@ -14,7 +14,7 @@ from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.one_answer import one_answer
 from rlplay.trace.records import OF_TOKENS, Array, Sampled, Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.formula.formula_lines import Numbers
+from rlplay.ui.formula.formula_lines import TokenNumbers
 from rlplay.ui.formula.pair_terms import pair_scores
 from rlplay.ui.theme.inks import STEPS, levels
 
@@ -157,11 +157,11 @@ class AnswerFacts:
     def _last_step(self) -> dict[str, Array | None]:
         return {name: self.update.latest_step(name) for name in OF_TOKENS[Stepped]}
 
-    def numbers(self, token: int, loss_type: LossType = "policy_gradient") -> Numbers:
+    def numbers(self, token: int, loss_type: LossType = "policy_gradient") -> TokenNumbers:
         """The inputs of the objective's formula for one token, from the last optimizer step that included it."""
         last = {name: value_at(values, token) for name, values in self._last_step.items()}
         clip, left_out, credited = last["clip_state"], last["left_out"], self.update.credited
-        return Numbers(
+        return TokenNumbers(
             logprob=last["logprobs"],
             advantage=self.value("advantages", token),
             ratio=last["importance_ratio"],

@@ -11,7 +11,7 @@ from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import NEWLINE, visible
 from rlplay.trace.turns import are_conversations, turns
 from rlplay.ui.format.shown_text import token_text
-from rlplay.ui.format.wrap import Cell, wrap
+from rlplay.ui.format.wrap import TokenPiece, wrap
 
 GUTTER = 2
 FLIPPED = 3
@@ -27,10 +27,10 @@ _NARROWEST = 2
 _PROMPT_LINES = 3
 _AT_FIRST = 32
 """Tokens of a long answer that are wrapped at first, to find one of its lines."""
-_UNKNOWN: tuple[bytes, bytes, str, list[list[Cell]]] = b"", b"", "", []
+_UNKNOWN: tuple[bytes, bytes, str, list[list[TokenPiece]]] = b"", b"", "", []
 
 
-class Row:
+class LayoutRow:
     """One line of a prompt (completion −1) or of a completion; `values` marks the line of numbers below it.
 
     On a `folded` line the cells are found when they are first needed: wrapping 512 long answers takes seconds.
@@ -39,15 +39,15 @@ class Row:
     __slots__ = ("_cells", "_find", "completion", "folded", "group", "values")
 
     def __init__(
-        self, group: int, completion: int, cells: list[Cell], values: bool = False,
-        find: Callable[[], list[Cell]] | None = None,
+        self, group: int, completion: int, cells: list[TokenPiece], values: bool = False,
+        find: Callable[[], list[TokenPiece]] | None = None,
     ) -> None:  # fmt: skip
         self.group, self.completion, self.values, self.folded = group, completion, values, find is not None
-        self._cells: list[Cell] | None = None if find else cells
+        self._cells: list[TokenPiece] | None = None if find else cells
         self._find = find
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[TokenPiece]:
         """The tokens on the line."""
         if self._cells is None:
             assert self._find is not None
@@ -60,7 +60,7 @@ class Row:
             self._cells = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Row) and self._parts() == other._parts()
+        return isinstance(other, LayoutRow) and self._parts() == other._parts()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -84,13 +84,13 @@ class Folds:
         return f"×{self.copies[completion]} " if completion in self.copies else ""
 
 
-class Layout:
+class TokenLayout:
     """Lines of a given width. A completion is wrapped again only if it has changed or grown."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[LayoutRow] = []
         self._first: dict[int, int] = {}
-        self._wrapped: dict[int, tuple[bytes, bytes, str, list[list[Cell]]]] = {}
+        self._wrapped: dict[int, tuple[bytes, bytes, str, list[list[TokenPiece]]]] = {}
         self._wrapped_for = (0, False)
         self._sampled: Sampled | None = None
         self._folds = Folds()
@@ -101,7 +101,7 @@ class Layout:
         """Remove all lines."""
         self.rows, self._first = [], {}
 
-    def replace(self, rows: list[Row]) -> None:
+    def replace(self, rows: list[LayoutRow]) -> None:
         """Replace the lines by others with the same completions in the same order."""
         self.rows, self._first = rows, {}
         for at, row in enumerate(rows):
@@ -121,27 +121,29 @@ class Layout:
         long = are_long(sampled)
         self._sampled, self._folds, self._talks, self._heads = sampled, folds or Folds(), are_conversations(sampled), {}
         groups, lengths = sampled.group.tolist(), np.diff(sampled.offsets).tolist()
-        rows: list[Row] = []
+        rows: list[LayoutRow] = []
         self._first = {}
         group = -1
         for completion in order:
             if groups[completion] != group:
                 if group >= 0:
-                    rows.append(Row(group, -1, []))
+                    rows.append(LayoutRow(group, -1, []))
                 group = groups[completion]
-                rows += [Row(group, -1, cells) for cells in self._heading(sampled, group, 1 if long else _PROMPT_LINES)]
+                rows += [
+                    LayoutRow(group, -1, cells) for cells in self._heading(sampled, group, 1 if long else _PROMPT_LINES)
+                ]
             self._first[completion] = len(rows)
             length = lengths[completion]
             if long and length and completion not in self._folds.unfolded:
                 rows += self._folded(clips, group, completion, length)
                 continue
             for cells in self._wrap(clips, completion, length) or [[]]:
-                rows.append(Row(group, completion, cells))
+                rows.append(LayoutRow(group, completion, cells))
                 if signs:
-                    rows.append(Row(group, completion, cells, values=True))
+                    rows.append(LayoutRow(group, completion, cells, values=True))
         self.rows = rows
 
-    def _heading(self, sampled: Sampled, group: int, most: int) -> list[list[Cell]]:
+    def _heading(self, sampled: Sampled, group: int, most: int) -> list[list[TokenPiece]]:
         """The prompt in at most `most` lines; the Token panel has all of it."""
         width = max(self._wrapped_for[0] - GUTTER, _NARROWEST)
         prompt = visible(sampled.prompts[group][: (most + 1) * width].replace("\n", f"{NEWLINE} "))
@@ -151,12 +153,12 @@ class Layout:
             return lines
         words = [cell.text for cell in lines[most - 1]]
         last = wrap(words, width - len(MORE), [False] * len(words))[0]
-        return [*lines[: most - 1], [*last, Cell(last[-1].token, MORE, len(MORE))]]
+        return [*lines[: most - 1], [*last, TokenPiece(last[-1].token, MORE, len(MORE))]]
 
-    def _folded(self, clips: Array | None, group: int, completion: int, length: int) -> list[Row]:
+    def _folded(self, clips: Array | None, group: int, completion: int, length: int) -> list[LayoutRow]:
         """The one line of a folded answer of `length` tokens, with its numbers below it."""
 
-        def find() -> list[Cell]:
+        def find() -> list[TokenPiece]:
             token, known = min(self._folds.seen(completion), length - 1), _AT_FIRST
             while True:
                 known = min(max(known, token + _AT_FIRST), length)
@@ -166,11 +168,11 @@ class Layout:
                     return lines[at]
                 known *= 2
 
-        row = Row(group, completion, [], find=find)
+        row = LayoutRow(group, completion, [], find=find)
         signs = self._wrapped_for[1]
-        return [row, Row(group, completion, [], values=True, find=lambda: row.cells)] if signs else [row]
+        return [row, LayoutRow(group, completion, [], values=True, find=lambda: row.cells)] if signs else [row]
 
-    def _wrap(self, clips: Array | None, completion: int, count: int, spare: int = 0) -> list[list[Cell]]:
+    def _wrap(self, clips: Array | None, completion: int, count: int, spare: int = 0) -> list[list[TokenPiece]]:
         """The lines of the first `count` tokens of a completion, with `spare` cells free at the end."""
         width, signs = self._wrapped_for
         sampled, heads = self._sampled, self.heads(completion)

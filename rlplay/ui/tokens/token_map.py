@@ -23,8 +23,8 @@ from rlplay.ui.format.number_cells import short
 from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.format.shown_text import literal, quoted, within
 from rlplay.ui.format.step_word import worded
-from rlplay.ui.format.wrap import Cell
-from rlplay.ui.parts.line_panel import CORNERS, Lines
+from rlplay.ui.format.wrap import TokenPiece
+from rlplay.ui.parts.line_panel import CORNERS, LinePanel
 from rlplay.ui.parts.panel_messages import CursorMoved, Perform, Reflowed
 from rlplay.ui.theme.inks import beyond, levels
 from rlplay.ui.tokens.empty_map import VACANT
@@ -33,10 +33,10 @@ from rlplay.ui.tokens.finder import Finder
 from rlplay.ui.tokens.largest import describe_largest
 from rlplay.ui.tokens.map_title import title
 from rlplay.ui.tokens.strongest import strongest
-from rlplay.ui.tokens.token_layout import FLIPPED, GUTTER, MORE, Folds, Layout, Row
+from rlplay.ui.tokens.token_layout import FLIPPED, GUTTER, MORE, Folds, LayoutRow, TokenLayout
 
 
-class Tokens(Lines):
+class TokenMap(LinePanel):
     """All completions of one update. The cursor is a token; arrows and the mouse move it."""
 
     BEFORE, EMPTY = " ", VACANT["live"]
@@ -92,7 +92,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         self._steps = 0
         self.step_word = "token"  # what the policy samples
         self._previews = False
-        self._layout = Layout()
+        self._layout = TokenLayout()
         self.cursor = (0, 0)
 
     def show(
@@ -237,7 +237,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         return self.outer_size.width - CORNERS
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[LayoutRow]:
         """The lines of the layout."""
         return self._layout.rows
 
@@ -297,7 +297,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
             if used + len(words) <= self.scrollable_content_region.width:
                 yield Segment(words, self.palette.muted)
 
-    def _levels(self, start: int, cells: list[Cell]) -> list[int]:
+    def _levels(self, start: int, cells: list[TokenPiece]) -> list[int]:
         """The levels of the tokens of a line, whose answer begins at `start`."""
         if self._values is None or self._lens is None or not cells:
             return [0] * len(cells)
@@ -333,7 +333,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
             yield Segment(" " * (len(text) - len(drawn)), style.background_style)
         yield Segment(drawn or text, style)
 
-    def _number(self, token: int, cell: Cell, level: int) -> Segment:
+    def _number(self, token: int, cell: TokenPiece, level: int) -> Segment:
         if self._values is None or self._lens is None:
             return Segment(" " * cell.width)
         text = short(float(self._values[token]), self._lens.two_sided and self._lens.low < 0)

@@ -23,10 +23,10 @@ from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.format.shown_text import quoted
 from rlplay.ui.format.step_word import numbered, worded
 from rlplay.ui.formula.advantage import credit
-from rlplay.ui.formula.formula_lines import Line, Numbers, small_signed
+from rlplay.ui.formula.formula_lines import Line, TokenNumbers, small_signed
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.surrogate import why_clipped
-from rlplay.ui.parts.line_panel import Lines
+from rlplay.ui.parts.line_panel import LinePanel
 from rlplay.ui.parts.prompt_lines import columns_in_short, prompt_in_full
 from rlplay.ui.session.as_it_would_be import WhatIfResult
 from rlplay.ui.tokens.candidates import candidates
@@ -35,7 +35,7 @@ from rlplay.ui.tokens.token_layout import MARKS
 from rlplay.ui.words.pair_updates import label
 
 
-class Inspector(Lines):
+class Inspector(LinePanel):
     """One token: the alternatives to it, its gradient from the loss, and every statistic."""
 
     EMPTY = "Details of the selected token appear here."
@@ -191,7 +191,7 @@ chat template.
             lines.append([Segment(f"{name:<10}{was:>12}", self.palette.text), Segment(f"{will:>12}", style)])
         return [*lines, []]
 
-    def _formulas(self, s: Settings, numbers: Numbers, seen: Steps | None) -> list[list[Segment]]:
+    def _formulas(self, s: Settings, numbers: TokenNumbers, seen: Steps | None) -> list[list[Segment]]:
         if not s.axes_known:
             return [[Segment("its algorithm is not on record", self.palette.muted)], []]
         lines = []

@@ -11,7 +11,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.format.number_cells import plain
 from rlplay.ui.format.shown_text import BY_KNOB, without_knobs
 from rlplay.ui.format.step_word import worded
-from rlplay.ui.formula.formula_lines import Numbers, digits
+from rlplay.ui.formula.formula_lines import TokenNumbers, digits
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.words.narration import STILL
 
@@ -34,7 +34,7 @@ def summary(update: Update | None, s: Settings, adjustable: bool, way: str) -> s
 
 def explain_clipped(s: Settings, state: int) -> str:
     """Why a token in this clip state has zero gradient, in one sentence."""
-    head = why_clipped(s, Numbers(clip_state=state))[0]
+    head = why_clipped(s, TokenNumbers(clip_state=state))[0]
     reason = head.partition(": ")[2]
     return f"Here {reason}: its ratio has reached the bound, so its surrogate gradient is zero."
 

@@ -11,11 +11,12 @@ from textual.content import Content
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.format.bars import horizontal
-from rlplay.ui.plot.picture import Frame, Picture, Size
+from rlplay.ui.plot.picture import Axes, Picture, Size
+from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.probability_lines import share_text
-from rlplay.ui.plot.views import VALUE, OfUpdate, Source
+from rlplay.ui.plot.views import VALUE, OfUpdate
 from rlplay.worlds.chart import Chart, Square, chart
-from rlplay.worlds.planning import Plan, evaluate, plan
+from rlplay.worlds.planning import OptimalValues, evaluate, plan
 from rlplay.worlds.world import GOAL, HOLE, WALL, World
 
 Kind = Literal["policy", "change", "optimal"]
@@ -48,7 +49,7 @@ class WorldMap(OfUpdate):
         """The title of an empty panel."""
         return _TITLES[self.kind]
 
-    def state(self, source: Source) -> object:
+    def state(self, source: PlotData) -> object:
         """The update and its phase, the answer under the cursor, and what the values depend on."""
         shown = _update(source)
         if shown is None:
@@ -57,7 +58,7 @@ class WorldMap(OfUpdate):
         which = shown.number, shown.phase, shown.completions, sampled
         return which, source.cursor, source.settings.gamma, id(source.world)
 
-    def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
+    def draw(self, source: PlotData, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """The squares, row by row; a bandit's arms as bars."""
         world = source.world
         if world is None:
@@ -84,10 +85,10 @@ class WorldMap(OfUpdate):
         if size.height > tall * rows:
             letters = "".join(chr(ord("a") + column).ljust(width) for column in range(columns))
             lines.append(Content.styled("  " + letters, _MUTED))
-        return Picture(Content("\n").join(lines), Frame(size.width, 0, size.width - 1, 0, 1))
+        return Picture(Content("\n").join(lines), Axes(size.width, 0, size.width - 1, 0, 1))
 
     def titles(
-        self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
+        self, source: PlotData, _cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """Above, what the numbers are; below, the value of the start: learned, of this policy exactly, and optimal."""
         world = source.world
@@ -108,7 +109,7 @@ class WorldMap(OfUpdate):
             words = " · reward · p before → after"
         return Content(self.title + words), _at_the_start(world, found, source.settings.gamma)
 
-    def _cells(self, world: World, found: Chart, source: Source) -> dict[str, _Cell]:
+    def _cells(self, world: World, found: Chart, source: PlotData) -> dict[str, _Cell]:
         """The texts of every square with a policy."""
         best = _plan(world, source.settings.gamma) if self.kind == "optimal" else None
         largest = max((abs(v) for v in map(_worth, found.squares.values()) if v is not None), default=0.0)
@@ -226,7 +227,7 @@ def _move_share(move: str, share: float) -> tuple[str, ...]:
     return (f"{move} {_share(share)}", f"{move}{_share(share)}", move) if move else (_share(share),)
 
 
-def _optimal_cell(best: Plan | None, name: str, largest: float) -> _Cell | None:
+def _optimal_cell(best: OptimalValues | None, name: str, largest: float) -> _Cell | None:
     if best is None:
         return None
     worth = best.action_values[name]
@@ -252,10 +253,10 @@ def _arms(world: World, found: Chart, size: Size) -> Picture | str:
             moved = f"{_share(sum(before) / len(before))} → " if before and known[0].after is not None else ""
             parts += [(f" {moved}{_share(share)}", "")]
         lines.append(Content.assemble(*parts))
-    return Picture(Content("\n").join(lines), Frame(size.width, 0, size.width - 1, 0, 1))
+    return Picture(Content("\n").join(lines), Axes(size.width, 0, size.width - 1, 0, 1))
 
 
-def _update(source: Source) -> Update | None:
+def _update(source: PlotData) -> Update | None:
     """The update whose policy is on the map; while its walks are sampled, the one before, whose policy samples them."""
     shown, last = source.shown, source.live
     if shown is None or shown.sampled is None or shown.sampled.done:
@@ -263,7 +264,7 @@ def _update(source: Source) -> Update | None:
     return last if last is not None and last.number == shown.number - 1 and last.finished is not None else shown
 
 
-def _path(found: Chart, source: Source) -> tuple[frozenset[str], str]:
+def _path(found: Chart, source: PlotData) -> tuple[frozenset[str], str]:
     """The squares of the answer under the cursor, and the one on which the move under the cursor was made."""
     row, token = source.cursor
     path = found.paths.get(row, [])
@@ -305,7 +306,7 @@ def _exact(world: World, policy: Mapping[str, Mapping[str, float]], start: str, 
         return None
 
 
-def _plan(world: World, gamma: float) -> Plan | None:
+def _plan(world: World, gamma: float) -> OptimalValues | None:
     try:
         return plan(world, gamma)
     except ValueError:

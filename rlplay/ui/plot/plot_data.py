@@ -1,0 +1,86 @@
+"""What the views of a curve panel draw from, and what they say where there is nothing to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rlplay.algorithms.settings import UNKNOWN, Settings
+from rlplay.scenario.scenario_world import step_word
+from rlplay.trace.beliefs import Beliefs
+from rlplay.trace.evaluations import Evaluations
+from rlplay.trace.history import History
+from rlplay.trace.pulls import PlaneBox
+from rlplay.trace.update import Update
+from rlplay.ui.format.step_word import worded
+from rlplay.ui.plot.drawn_curves import Margins
+from rlplay.worlds.world import World
+
+NEXT_UPDATE = "No data yet: press `u` for the next update."
+"""For metrics that a new stage or new settings may compute."""
+ENDS_BEFORE = "The recording ends before an update has computed this."
+NOT_COMPUTED = "Not computed by this algorithm with these settings."
+LIGHT = "Not computed: with observe=light no pass is made for it alone."
+NEEDS_A_PASS = ("kl", "kl_old")
+"""Metrics that observe=light leaves out, unless the training needs the pass anyway."""
+NOT_RECORDED = "Not on record: another program trained this run."
+NO_UPDATE = "This recording holds no finished update."
+GHOSTS = 2
+"""Discarded branches drawn together with the live one."""
+
+
+@dataclass(frozen=True)
+class PlotData:
+    """The data of a panel: the run so far, the update on the screen and the settings."""
+
+    history: History
+    live: Update | None = None  # the last one that has taken an optimizer step
+    settings: Settings = UNKNOWN
+    room: Margins = (0, 0)  # minimum for labels
+    replayed: bool = False  # a recording, so no engine adds to it
+    shown: Update | None = None  # the update on the screen
+    world: World | None = None
+    cursor: tuple[int, int] = (0, 0)  # completion and token
+    lines: int = 0  # of the panel
+    columns: int = 0  # of the panel; 0: any number
+    beliefs: Beliefs | None = None  # the candidates of every update
+    evaluations: Evaluations | None = None  # the held-out answers
+    box: PlaneBox | None = None  # of the pull map, which filters the tokens
+    bands: tuple[int, ...] = ()  # tokens with a band of the river, if not those of the run alone
+    plain: bool = False  # the terminal has no colours
+    axis: tuple[int, int] | None = None  # the updates of the axis, if they are not those of the history
+    steered: bool = True  # the settings can be changed: rlplay's own engine trains, not another trainer
+    foreign: bool = False  # another program trained the run: what it did not write is absent
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The updates of every axis, so that an update is in the same column in all panels."""
+        return self.axis or self.history.extent(GHOSTS)
+
+    def coming(self, words: str) -> str:
+        """The text of an empty panel: `words`, or in an empty recording that there is no update."""
+        return self.worded(words) if self.history.updates or not self.replayed else NO_UPDATE
+
+    def worded(self, text: str) -> str:
+        """A text written about tokens, in the words of the run."""
+        return worded(text, step_word(self.world))
+
+    @property
+    def light(self) -> bool:
+        """Whether the settings leave out the passes that only the screen needs."""
+        return self.settings.observe == "light"
+
+    def missing(self, title: str, metrics: Iterable[str] = ()) -> str:
+        """Why the curve `title` has no points: no update yet, no update since a change, or never computed."""
+        if not self.history.updates:
+            return self.coming(first_update(title))
+        if self.light and set(metrics) & set(NEEDS_A_PASS):
+            return LIGHT
+        if self.history.settled:
+            return NOT_RECORDED if self.foreign else NOT_COMPUTED
+        return ENDS_BEFORE if self.replayed else NEXT_UPDATE
+
+
+def first_update(title: str) -> str:
+    """The text of a panel before the first update: what it will show."""
+    return f"{title} of each update will be drawn here. Press `u` for the first."
