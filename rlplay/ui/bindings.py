@@ -13,19 +13,18 @@ from textual.screen import Screen
 from rlplay import ui
 
 
+def classes() -> Iterator[type[DOMNode]]:
+    """The panels and dialogues of all rooms, each as often as a module has it."""
+    for room in (each.name for each in pkgutil.iter_modules(ui.__path__) if each.ispkg):
+        for module in pkgutil.iter_modules(importlib.import_module(f"rlplay.ui.{room}").__path__):
+            for kind in vars(importlib.import_module(f"rlplay.ui.{room}.{module.name}")).values():
+                if isinstance(kind, type) and issubclass(kind, DOMNode) and kind.__module__.startswith("rlplay"):
+                    yield kind
+
+
 def owners(app: type[DOMNode]) -> list[type[DOMNode]]:
     """The `app`, its panels and its dialogues: all of rlplay's classes that bind keys."""
-    rooms = [
-        importlib.import_module(f"rlplay.ui.{room.name}") for room in pkgutil.iter_modules(ui.__path__) if room.ispkg
-    ]
-    modules = [
-        importlib.import_module(f"{room.__name__}.{module.name}")
-        for room in rooms
-        for module in pkgutil.iter_modules(room.__path__)
-    ]
-    kinds = {kind: None for module in modules for kind in vars(module).values() if isinstance(kind, type)}
-    ours = [kind for kind in kinds if kind.__module__.startswith("rlplay") and issubclass(kind, DOMNode)]
-    return [app, *sorted((kind for kind in ours if "BINDINGS" in vars(kind)), key=lambda kind: kind.__name__)]
+    return [app, *sorted({kind for kind in classes() if "BINDINGS" in vars(kind)}, key=lambda kind: kind.__name__)]
 
 
 def bindings(owner: type[DOMNode]) -> Iterator[tuple[str, Binding]]:

@@ -4,8 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.health.digest import Digest, digest
-from rlplay.health.finding import Place
+from rlplay.health.digest import Digest, TokenPlace, digest
 from rlplay.trace.records import Finished, Sampled, Stepped, spans
 from rlplay.trace.update import Update
 from tests.recorded import synthetic_update
@@ -35,11 +34,11 @@ def test_only_a_cut_answer_has_a_limit_and_a_place():
     assert "cut" not in whole.places
     lengths = np.diff(synthetic_update(1, prompts=2, generations=2)[0].offsets)
     assert (cut.cut, cut.limit) == (2, lengths[2:].max())
-    assert cut.places["cut"] == Place(1, 2, lengths[2] - 1)
+    assert cut.places["cut"] == TokenPlace(1, 2, lengths[2] - 1)
 
 
 def test_a_cut_answer_of_one_token_has_a_place_too():
-    assert digested(length=1, cut=(3,)).places["cut"] == Place(1, 3, 0)
+    assert digested(length=1, cut=(3,)).places["cut"] == TokenPlace(1, 3, 0)
 
 
 def test_tokens_are_on_record_unless_one_has_no_number():
@@ -53,7 +52,7 @@ def test_an_answer_without_tokens_is_no_place():
     update.add(msgspec.structs.replace(sampled, offsets=offsets, truncated=np.array([1, 1, 0, 0])))
     found = digest(update)
     assert found is not None
-    assert found.places["cut"] == Place(1, 1, 1)
+    assert found.places["cut"] == TokenPlace(1, 1, 1)
 
 
 def of_answers(answers, rewards, columns):
@@ -83,7 +82,7 @@ def test_an_example_is_an_answer_that_contains_what_its_prompt_asks_for():
     found = of_answers(["no", "it is 7", "8", "9"], [0.0, 1.0, 2.0, 3.0],
                        [{"answer": "7", "size": "no"}, {"answer": "10", "size": "9"}])  # fmt: skip
     assert [(each.place, each.answer, each.reward) for each in found.examples] == [
-        (Place(1, 1), "it is 7", 1.0), (Place(1, 2), "8", 2.0),
+        (TokenPlace(1, 1), "it is 7", 1.0), (TokenPlace(1, 2), "8", 2.0),
     ]  # fmt: skip
     assert found.examples[0].columns == {"answer": "7", "size": "no"}
     assert found.contained == {"answer": 1, "size": 2}
@@ -125,7 +124,7 @@ def test_the_token_that_moved_most_and_the_one_that_is_farthest_off_have_places(
     update.add(msgspec.structs.replace(finished, logprobs=new))
     found = digest(update)
     assert found is not None
-    assert found.places["moved"] == found.places["mismatch"] == Place(1, 2, 1)
+    assert found.places["moved"] == found.places["mismatch"] == TokenPlace(1, 2, 1)
     assert found.mismatch == pytest.approx((np.exp(-0.5) - 1 + 0.5) / len(old), rel=1e-5)
     assert found.shift == pytest.approx((1 - np.exp(-0.5)) / len(old), rel=1e-5)
 
@@ -154,7 +153,7 @@ def test_a_sampler_in_another_program_is_compared_with_the_first_step():
     assert found.apart
     gaps = np.array([-1, -1.5, -1])
     assert found.mismatch == pytest.approx((np.exp(gaps) - 1 - gaps).mean())
-    assert found.places["mismatch"] == Place(1, 2)
+    assert found.places["mismatch"] == TokenPlace(1, 2)
     update.add(msgspec.structs.replace(sampled, old_logprobs=np.float32([-2] * 4)))
     same = digest(update)
     assert same is not None
@@ -165,11 +164,11 @@ def test_what_the_environment_wrote_and_what_is_unknown_has_not_moved():
     written = moved([1, 1, 1, 0], [-1, -1, -1, -9], [-1, -2, -1, -1])
     assert written.shift == pytest.approx((1 - np.exp(-1)) / 3)
     assert written.mismatch == pytest.approx(np.exp(-1) / 3)
-    assert written.places["moved"] == Place(1, 1)
+    assert written.places["moved"] == TokenPlace(1, 1)
     unknown = moved([1, 1, 1, 1], [-1, np.nan, -1, -1], [-1, -1, -2, -1])
     assert unknown.shift == pytest.approx((1 - np.exp(-1)) / 3)
     assert unknown.mismatch is None
-    assert unknown.places["moved"] == Place(1, 2)
+    assert unknown.places["moved"] == TokenPlace(1, 2)
     nothing = moved([0, 0, 0, 0], [-1] * 4, [-2] * 4)
     assert (nothing.shift, nothing.mismatch) == (None, None)
 

@@ -41,7 +41,7 @@ async def test_every_screen_is_in_the_gallery_and_no_frame_cuts_its_words(size, 
                 name
             )  # what is sought may be longer than any frame
             seen.setdefault(type(app.screen).__name__, set()).add(text_of(capture(app)))
-    assert all_screens() | {"Commands"} <= set(seen)
+    assert all_screens() | {"PaletteScreen"} <= set(seen)
     assert min(len(next(iter(texts))) for texts in seen.values()) > 200, "none is empty"
     assert len(seen["CompareScreen"]) == len(VIEWS) + 1, "occasions show what they are called after"
     assert len(seen["LabelScreen"]) == len(seen["ProbeScreen"]) == 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,9 +28,11 @@ from rlplay.trace.questions import (
     Tail,
     WhatIf,
 )
-from rlplay.ui import screens
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.bindings import classes
 from rlplay.ui.compat import lines_of
+from rlplay.ui.parts.following import Following
+from rlplay.ui.parts.over_another import Dialogue, MainScreen
 from tests.hostile import letters
 from tests.poisoned import Poison, lesson, made, records
 from tests.ui.patches import recorded_writes
@@ -41,10 +41,10 @@ from tests.ui.stage import Fed, keys_done, taken
 
 def all_screens() -> set[str]:
     """The names of all dialogues there are."""
-    modules = [importlib.import_module(f"{screens.__name__}.{m.name}") for m in pkgutil.iter_modules(screens.__path__)]
-    kinds = (kind for module in modules for kind in vars(module).values() if isinstance(kind, type))
     return {
-        kind.__name__ for kind in kinds if issubclass(kind, Screen) and kind.__module__.startswith(screens.__name__)
+        kind.__name__
+        for kind in classes()
+        if issubclass(kind, Screen) and kind not in (Dialogue, Following, MainScreen)
     }
 
 
