@@ -19,10 +19,10 @@ from rlplay.scenario.share import START, Moment
 from rlplay.ui import help_actions, run_actions
 from rlplay.ui.compat import notifications_of
 from rlplay.ui.curves.curve_panel import CurvePanel
+from rlplay.ui.idle_tasks import IdleTasks
 from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.knobs.tuning import Tuning
 from rlplay.ui.labels.labels import Labels
-from rlplay.ui.leisure import Leisure
 from rlplay.ui.lesson.teaching import Plan, Teaching
 from rlplay.ui.main import answer_actions, colour_actions, engine_actions, panel_actions
 from rlplay.ui.main.playground import Playground
@@ -121,7 +121,7 @@ class RlplayApp(GatedApp):
         self.key_queue = KeyQueue(self, super().on_event)
         self.orients = False  # whether to open with the orientation
         self.keeps_theme = False  # whether to remember the theme that the user chooses
-        self.leisure = Leisure(lambda: self.play.at_home)
+        self.idle_tasks = IdleTasks(lambda: self.play.at_home)
 
     def get_driver_class(self) -> type[Driver]:
         """The driver for the terminal, or the one for the browser."""
@@ -177,8 +177,8 @@ class RlplayApp(GatedApp):
             playground.other_runs.listen()
             run_actions.show_comparison(playground)
         if not self.is_headless:
-            self.leisure.begin()
-            self.set_interval(1 / LOOKS, self.leisure.look)
+            self.idle_tasks.begin()
+            self.set_interval(1 / LOOKS, self.idle_tasks.look)
         # A thread that reads or digests updates would keep the interpreter for 5 ms whenever a key lets go of it.
         sys.setswitchinterval(SWITCH)
 
@@ -258,7 +258,7 @@ class RlplayApp(GatedApp):
     async def on_event(self, event: events.Event) -> None:
         """Typed keys and pasted text queue up; other events are handled at once."""
         if isinstance(event, events.InputEvent | events.Paste) and not isinstance(event, events.MouseMove):
-            self.leisure.end()
+            self.idle_tasks.end()
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             await self.key_queue.take(event)
         else:

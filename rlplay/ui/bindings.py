@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Iterator
 
 from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.screen import Screen
 
-from rlplay import ui
+from rlplay.ui.rooms import modules
 
 
 def classes() -> Iterator[type[DOMNode]]:
     """The panels and dialogues of all rooms, each as often as a module has it."""
-    for room in (each.name for each in pkgutil.iter_modules(ui.__path__) if each.ispkg):
-        for module in pkgutil.iter_modules(importlib.import_module(f"rlplay.ui.{room}").__path__):
-            for kind in vars(importlib.import_module(f"rlplay.ui.{room}.{module.name}")).values():
-                if isinstance(kind, type) and issubclass(kind, DOMNode) and kind.__module__.startswith("rlplay"):
-                    yield kind
+    for name in modules():
+        for kind in vars(importlib.import_module(name)).values():
+            if isinstance(kind, type) and issubclass(kind, DOMNode) and kind.__module__.startswith("rlplay"):
+                yield kind
 
 
 def owners(app: type[DOMNode]) -> list[type[DOMNode]]:

@@ -161,7 +161,7 @@ def opinion(completion_ids: list[list[int]], **_columns: Any) -> list[float]:
 
 def score_by_opinion(patch: pytest.MonkeyPatch) -> None:
     """Let `opinion` be the tasks' gold score, their own being 0 for whatever an untrained model says."""
-    for task, gold in (("arithmetic", "correct"), ("questions", "helpful")):
+    for task, gold in (("arithmetic", "correct"), ("open_questions", "helpful")):
         patch.setattr(import_module(f"rlplay.tasks.{task}"), gold, opinion)
 
 

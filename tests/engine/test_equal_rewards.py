@@ -145,7 +145,7 @@ def test_no_weight_changes_and_the_screen_agrees(start: Callable[..., Any], algo
             update.add(record)
     health = Health(Run())
     health.add(update)
-    found = {finding.name: finding for finding in health.findings(2, {"algorithm": algorithm})}
+    found = {finding.name: finding for finding in health.findings(2, resolve({"algorithm": algorithm}))}
     assert found["no signal"].title == "Every advantage is 0"
 
 

@@ -220,7 +220,7 @@ def test_the_user_is_not_asked_about_the_same_text_twice(start: Start) -> None:
 
 
 def test_where_all_answers_are_alike_nobody_is_waited_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("pairs", "driver"):
+    for module in ("preference_pairs", "driver"):
         monkeypatch.setattr(
             f"rlplay.engine.{module}.identical_answers", lambda sampled: np.ones(len(sampled.prompts), dtype=bool)
         )

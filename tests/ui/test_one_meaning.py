@@ -56,7 +56,7 @@ def meanings() -> dict[str, set[str]]:
 
 def test_the_walk_finds_the_keys_of_every_part():
     names = {owner.__name__ for owner in owners(RlplayApp)}
-    assert {"RlplayApp", "Tokens", "Rollouts", "CurvePanel", "Updates", "ProbeScreen", "KnobsScreen"} <= names
+    assert {"RlplayApp", "TokenMap", "AnswerList", "CurvePanel", "Updates", "ProbeScreen", "KnobsScreen"} <= names
     assert meanings()["u"] == {"update"}
 
 

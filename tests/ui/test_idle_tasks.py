@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from rlplay.ui import leisure
-from rlplay.ui.leisure import AT_LEAST, EVERY, PAUSE, YOUNG, Leisure
+from rlplay.ui import idle_tasks
+from rlplay.ui.idle_tasks import AT_LEAST, EVERY, PAUSE, YOUNG, IdleTasks
 from tests.ui.stage import on_screen, settled
 
 
@@ -21,20 +21,20 @@ class Clock:
 def collected(monkeypatch):
     """How many times all garbage was collected, and how often the rest was set aside."""
     done = []
-    monkeypatch.setattr(leisure.gc, "collect", lambda: done.append("collected"))
-    monkeypatch.setattr(leisure.gc, "freeze", lambda: done.append("set aside"))
+    monkeypatch.setattr(idle_tasks.gc, "collect", lambda: done.append("collected"))
+    monkeypatch.setattr(idle_tasks.gc, "freeze", lambda: done.append("set aside"))
     return done
 
 
 def test_all_waits_for_a_pause(collected):
     clock, home = Clock(), True
-    it = Leisure(lambda: home, clock)
+    it = IdleTasks(lambda: home, clock)
     modules = len(it._modules)
     assert modules > 20
     it.look()
     assert len(it._modules) == modules
+    clock.now += PAUSE
     for _ in range(modules):
-        clock.now += PAUSE
         it.look()
     assert not it._modules
     assert {"rlplay.ui.compare.compare_moments", "rlplay.ui.command_palette"} <= sys.modules.keys()
@@ -66,7 +66,7 @@ def test_all_waits_for_a_pause(collected):
 
 def test_keys_that_never_pause_put_it_off_for_some_seconds_only(collected):
     clock = Clock()
-    it = Leisure(lambda: False, clock)
+    it = IdleTasks(lambda: False, clock)
     for _ in range(round(3.5 * AT_LEAST)):
         clock.now += 1.0
         it.end()
@@ -77,7 +77,7 @@ def test_keys_that_never_pause_put_it_off_for_some_seconds_only(collected):
 def test_while_keys_are_pressed_only_young_objects_are_collected():
     before = gc.get_threshold()
     try:
-        Leisure(lambda: True).begin()
+        IdleTasks(lambda: True).begin()
         assert gc.get_threshold() == YOUNG
     finally:
         gc.set_threshold(*before)
@@ -86,7 +86,7 @@ def test_while_keys_are_pressed_only_young_objects_are_collected():
 async def test_a_key_ends_the_pause():
     async with on_screen() as (app, _, pilot):
         await settled(pilot)
-        pressed = app.leisure._pressed
+        pressed = app.idle_tasks._pressed
         await pilot.press("c")
         await settled(pilot)
-        assert app.leisure._pressed > pressed
+        assert app.idle_tasks._pressed > pressed

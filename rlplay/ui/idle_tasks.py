@@ -1,4 +1,4 @@
-"""What the screen's process does while nobody presses a key: it imports the dialogues, and it collects garbage.
+"""What the screen's process does while nobody presses a key: it imports what may open, and it collects garbage.
 
 Python, up to 3.13, goes through all objects whenever a quarter more have come. A dialogue makes ten thousand, so that
 happened while it opened, for 30 to 50 ms. Here only young objects are collected at any time; the others wait for a
@@ -11,7 +11,8 @@ import gc
 import time
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
+
+from rlplay.ui.rooms import modules
 
 PAUSE = 1.0
 """Seconds without a key or a mouse button after which the user is thinking or reading."""
@@ -23,15 +24,14 @@ YOUNG = 5000, 5, 1000
 """Objects before a collection of the youngest; such collections before one of the next, and those before one of all."""
 
 
-class Leisure:
+class IdleTasks:
     """One thing at a time, so that a key pressed meanwhile waits for one of them at most."""
 
     def __init__(self, at_home: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> None:
         """`at_home` says whether no dialogue is open."""
         self._at_home, self._clock = at_home, clock
         self._pressed = self._collected = clock()
-        screens = sorted(file.stem for file in (Path(__file__).parent / "screens").glob("[a-z]*.py"))
-        self._modules = ["command_palette", *(f"screens.{name}" for name in screens)]
+        self._modules = ["rlplay.ui.command_palette", *modules()]
         self._settled = False
 
     def begin(self) -> None:
@@ -52,7 +52,7 @@ class Leisure:
                 gc.collect()
             return
         if self._modules:
-            import_module(f"rlplay.ui.{self._modules.pop(0)}")
+            import_module(self._modules.pop(0))
         elif self._pressed > self._collected or now - self._collected > EVERY or self._settles():
             self._collected = now
             gc.collect()
