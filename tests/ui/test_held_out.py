@@ -57,6 +57,19 @@ async def test_it_reads_the_run_file_only_when_there_are_others(monkeypatch: Any
         assert reads == [2]
 
 
+async def test_it_reads_once_when_it_opens_and_again_once_uncovered(monkeypatch: Any) -> None:
+    async with on_screen(1, size=(120, 35)) as (_, source, pilot):
+        reads: list[int] = []
+        monkeypatch.setattr(source, "held_out", reads.append)
+        await pressed(pilot, "e")
+        await settled(pilot)
+        assert reads == [1]
+        await pressed(pilot, "ctrl+p")
+        assert reads == [1]
+        await pressed(pilot, "escape")
+        assert reads == [1, 1]
+
+
 async def test_columns_are_beside_the_prompt_and_long_answers_fold() -> None:
     async with on_screen(size=(120, 35)) as (app, source, pilot):
         odd = msgspec.structs.replace(

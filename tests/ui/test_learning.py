@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from textual.containers import Vertical
 
+from rlplay.ui.held_out import answers_over_time
 from rlplay.ui.held_out.answers_over_time import LearningScreen, PromptCourses
 from rlplay.ui.parts.steady_static import SteadyStatic
 from tests.trace.test_learning import PROMPTS, run
@@ -49,3 +50,24 @@ async def test_every_prompt_is_counted_and_can_be_read_through_time(size: tuple[
         assert "after update 15" in words(app)[2]
         await pressed(pilot, "escape")
         assert app.screen is app.panels.main
+
+
+async def test_a_dialogue_above_does_not_end_the_playing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers_over_time, "_SECONDS", 3600.0)
+    async with on_screen(size=(120, 40)) as (app, source, pilot):
+        source.evaluated = run()
+        source.records(msgspec.structs.replace(each, metrics={"eval_reward": 0.5}) for each in source.evaluated)
+        await settled(pilot)
+        app.play.session.run.evaluations.stale = True
+        await app.play.perform("morph")
+        await pressed(pilot, "space")
+        learning = app.screen
+        assert isinstance(learning, LearningScreen)
+        learning._play_on()
+        await pressed(pilot, "ctrl+p")
+        assert app.screen is not learning
+        await pressed(pilot, "escape")
+        assert app.screen is learning
+        assert "after update 5" in words(app)[2]
+        learning._play_on()
+        assert "after update 10" in words(app)[2]

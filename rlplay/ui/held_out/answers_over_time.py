@@ -155,6 +155,7 @@ class LearningScreen(Following[None]):
         self._session = session
         self._update = update
         self._playing = False
+        self._shown: object = None  # the version of the evaluations on the screen
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -173,11 +174,15 @@ class LearningScreen(Following[None]):
         return evaluations.version, evaluations.stale
 
     def follow(self) -> None:
-        """Read the evaluations that are missing, and show all."""
+        """Read the evaluations that are missing, and show all if there are others than before."""
         while next_evaluation(self._session):
             pass
-        self.query_one(PromptCourses).show(self._session.run.evaluations.learned, self._update)
-        self._tell()
+        evaluations = self._session.run.evaluations
+        shown = evaluations.version, evaluations.problem
+        if shown != self._shown:  # showing them chooses the evaluation anew
+            self._shown = shown
+            self.query_one(PromptCourses).show(evaluations.learned, self._update)
+            self._tell()
 
     def _play_on(self) -> None:
         shown = self.query_one(PromptCourses)

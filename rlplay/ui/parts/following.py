@@ -18,6 +18,7 @@ class Following(Dialogue[ScreenResultType]):
     """Between two looks at the version, at least."""
     _next: float | None = None  # when it looks again
     _seen: object = None
+    _covered = False  # by another dialogue, since it last looked again
 
     @abstractmethod
     def version(self) -> object:
@@ -32,9 +33,14 @@ class Following(Dialogue[ScreenResultType]):
         self._next = 0.0
         self.look()
 
+    def on_screen_suspend(self) -> None:
+        """Another dialogue lies above."""
+        self._covered = True
+
     def on_screen_resume(self) -> None:
-        """Look again: what lay above may have stood in the way."""
-        self._seen = None
+        """Look again: what lay above may have stood in the way. The first resume follows the opening."""
+        if self._covered:
+            self._seen, self._covered = None, False
 
     def look(self, at_once: bool = False) -> None:
         """Follow if there is another version; called several times a second. `at_once` waits for no clock."""
