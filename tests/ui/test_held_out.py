@@ -11,10 +11,13 @@ from textual.containers import VerticalScroll
 
 from rlplay.trace.records import Rewound
 from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.ui.app import RlplayApp
 from rlplay.ui.held_out.held_out_screen import HeldOutScreen
 from rlplay.ui.parts.steady_static import SteadyStatic
-from tests.recorded import synthetic_evaluated, synthetic_started, synthetic_update
-from tests.ui.stage import on_screen, pressed, settled, shown
+from rlplay.ui.session import sources
+from rlplay.ui.session.sources import ReplaySource
+from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_started, synthetic_update
+from tests.ui.stage import on_screen, pressed, settled, shown, until
 
 
 def words(app: Any) -> tuple[str, str]:
@@ -68,6 +71,22 @@ async def test_it_reads_once_when_it_opens_and_again_once_uncovered(monkeypatch:
         assert reads == [1]
         await pressed(pilot, "escape")
         assert reads == [1, 1]
+
+
+async def test_it_follows_a_recording_that_grows(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sources, "POLL_SECONDS", 0.02)
+    app = RlplayApp(ReplaySource(synthetic_run(tmp_path / "a.rlplay", updates=3)))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: app.play.session.status is not None)
+        await pressed(pilot, "e")
+        assert "after update 2" in words(app)[0]
+        writer = RunWriter.reopen(tmp_path / "a.rlplay")
+        for metrics, reward in (({"eval_reward": 0.5}, 0.5), ({"eval_reward": 0.25}, 0.25), ({}, 0.75)):
+            rewards = np.full(2, reward)
+            writer.append(msgspec.structs.replace(synthetic_evaluated(3), metrics=metrics, rewards=rewards))
+            title = f"Held-out answers after update 3 · 2 answers · mean reward {reward:.2f}"
+            await until(pilot, lambda title=title: words(app)[0] == title)
+        writer.close()
 
 
 async def test_columns_are_beside_the_prompt_and_long_answers_fold() -> None:

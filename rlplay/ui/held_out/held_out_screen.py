@@ -57,8 +57,8 @@ class HeldOutScreen(Following[None]):
     def version(self) -> object:
         """The update on the screen, and the evaluations."""
         shown, run = self._session.shown, self._session.run
-        evaluated = run.history.series("eval_reward")[0]
-        return None if shown is None else shown.number, len(evaluated), evaluated[-1:], run.rewinds
+        # A recording that grows brings another history; an engine, evaluations.
+        return None if shown is None else shown.number, run.history, run.evaluations.version, run.rewinds
 
     def follow(self) -> None:
         """Show the newest answers up to the update on the screen."""

@@ -16,7 +16,7 @@ from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.reproduction import check_understood
 from rlplay.scenario.schema import Job
 from rlplay.trace.playhead import Stride, at, length, onward
-from rlplay.trace.records import Changed, Finished, Rewound, Staged
+from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Staged
 from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.session.happenings import Moved, Restored
@@ -235,7 +235,7 @@ class ReplaySource(RecordedSource):
             self._seen = fresh[-1][0]
             at_end = self._whole is None or self._point >= length(self._whole)
             was_newest = at_end and self._running is None
-            if any(isinstance(record, (Finished, Changed, Staged, Rewound)) for _, record in fresh):
+            if any(isinstance(record, (Finished, Changed, Staged, Rewound, Evaluated)) for _, record in fresh):
                 back_to = min((record.update for _, record in fresh if isinstance(record, Rewound)), default=None)
                 self._put(restored(self._reader, back_to))
             numbers = self.recorded()
