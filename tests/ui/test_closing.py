@@ -4,9 +4,11 @@ import pytest
 from textual.widgets import Input
 
 from rlplay.link.messages import Failed
+from rlplay.ui.health.health_screen import HealthScreen
 from rlplay.ui.knobs.knobs_screen import KnobsScreen
 from rlplay.ui.log.leave import LeaveScreen
 from rlplay.ui.parts.confirm import ConfirmScreen
+from rlplay.ui.parts.steady_static import SteadyStatic
 from rlplay.verbs import VERBS
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, playground, pressed, settled, shown, until
@@ -152,3 +154,22 @@ async def test_a_closed_timeline_hears_of_no_theme_and_is_let_go():
             await pressed(pilot, "g")
             await pressed(pilot, "escape")
         assert len(app.theme_changed_signal._subscriptions) == before
+
+
+async def test_no_dialogue_is_brought_up_to_date_while_the_app_shuts_down(monkeypatch):
+    looks = []
+    async with on_screen(1, size=(120, 35)) as (app, _, pilot):
+        await pressed(pilot, "h")
+        monkeypatch.setattr(HealthScreen, "look", lambda self, at_once=False: looks.append(at_once))
+        app.refresher.everything()
+        assert looks == [True]
+        assert isinstance(app.screen, HealthScreen)
+
+        def unmounted(_):
+            assert any(isinstance(screen, HealthScreen) for screen in app.screen_stack)
+            looks.append("shutting down")
+            app.refresher._dialogues(at_once=True)
+
+        monkeypatch.setattr(SteadyStatic, "on_unmount", unmounted, raising=False)
+        looks.clear()
+    assert set(looks) == {"shutting down"}

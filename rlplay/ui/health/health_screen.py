@@ -61,8 +61,8 @@ class HealthScreen(Following[None]):
         self.begin()
 
     def version(self) -> object:
-        """Whatever has happened in the run."""
-        return self._session.version
+        """Whatever has happened in the run, and how much of it is still to be read."""
+        return self._session.version, _left(self._session)
 
     def follow(self) -> None:
         """Examine the run up to the update on the screen."""
@@ -115,8 +115,12 @@ class HealthScreen(Following[None]):
         self.post_message(Perform("knobs", settings[0] if settings else None))
 
 
+def _left(session: Session) -> int:
+    return 0 if session.shown is None else session.digesting.left(session.shown.number)
+
+
 def _waiting(session: Session) -> str:
-    left = 0 if session.shown is None else session.digesting.left(session.shown.number)
+    left = _left(session)
     if not left:
         return NO_UPDATE if session.place == "end" else "No data yet: press `u` for the first update."
     return f"Reading the run: {left} {'update is' if left == 1 else 'updates are'} left."

@@ -70,6 +70,8 @@ class Refresher(Feature):
         self._dialogues(at_once=True)
 
     def _dialogues(self, at_once: bool = False) -> None:
+        if not self._playground.app.is_running:
+            return  # while the app shuts down, dialogues lose their widgets
         for screen in self._playground.app.screen_stack:
             if isinstance(screen, Following):
                 screen.look(at_once)

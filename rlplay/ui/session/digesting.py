@@ -86,14 +86,23 @@ class Digesting:
 
     async def _read_on(self) -> None:
         """Read what is missing, the newest first, wherever the screen goes meanwhile."""
-        while missing := self._missing(self._last):
-            number, made = missing[-1], None
-            work = self._begin(number)
-            try:
-                if (update := await self._source.load_in_thread(number)) is not None:
-                    made = await asyncio.to_thread(taken, update)
-            except RunFileError:
-                pass  # the screen says so where that update is shown
-            if self._end(number, work, made):
+        try:
+            while missing := self._missing(self._last):
+                await self._read_one(missing[-1])
+        finally:
+            self._done()
+
+    async def _read_one(self, number: int) -> None:
+        """Read an update; one that cannot be read is left out, and not read again."""
+        work, made = self._begin(number), None
+        try:
+            if (update := await self._source.load_in_thread(number)) is not None:
+                made = await asyncio.to_thread(taken, update)
+        except RunFileError:
+            pass  # the screen says so where that update is shown
+        except Exception:
+            if self._end(number, work, None):
                 self._read[number] = None
-        self._done()
+            raise
+        if self._end(number, work, made):
+            self._read[number] = None
