@@ -176,3 +176,18 @@ async def test_what_was_complete_is_so_no_more_after_going_back() -> None:
     health.run.go_back(1)
     assert feeding.left(4) == 2, "also what has been read from the run file"
     feeding.stop()
+
+
+async def test_an_update_whose_reading_fails_is_left_out_and_the_others_are_read() -> None:
+    disk = Disk([update(1, 0.25), update(2, 0.25)])
+    health, feeding, done = fed(disk)
+    assert feeding.left(3) == 2
+    _, reading = await disk.asked.get()
+    reading.set_exception(MemoryError("too large"))
+    await known(done)
+    assert feeding.left(3) == 1
+    number, reading = await disk.asked.get()
+    reading.set_result(disk.updates[number])
+    await known(done)
+    assert feeding.left(3) == 0
+    assert rewards(health) == {1: 0.25}

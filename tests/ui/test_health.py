@@ -156,10 +156,10 @@ async def test_a_replay_opens_with_the_finding_of_the_whole_run(tmp_path, monkey
 
 async def test_the_updates_that_are_still_to_be_read_are_counted(tmp_path, monkeypatch):
     source = ReplaySource(paid_by_length(tmp_path / "run.rlplay"))
-    go_on, plain = asyncio.Event(), source.load_in_thread
+    go_on, plain = asyncio.Semaphore(0), source.load_in_thread
 
     async def later(number):
-        await go_on.wait()
+        await go_on.acquire()
         return await plain(number)
 
     monkeypatch.setattr(source, "load_in_thread", later)
@@ -168,12 +168,14 @@ async def test_the_updates_that_are_still_to_be_read_are_counted(tmp_path, monke
         await until(pilot, lambda: app.play.session.shown is not None)
         await pilot.press("h")
         await until(pilot, lambda: isinstance(app.screen, HealthScreen))
-        app.screen.follow()
-        assert health_text(app).startswith("Reading the run: 11 updates are left.")
-        go_on.set()
+        for left in range(11, 1, -1):
+            await until(pilot, lambda left=left: app.play.session.digesting.left(12) == left)
+            await settled(pilot)
+            assert health_text(app).startswith(f"Reading the run: {left} updates are left.")
+            go_on.release()
+        go_on.release()
         await until(pilot, lambda: app.play.session.health.knows(1))
         await settled(pilot)
-        app.screen.follow()
         assert "The reward pays for longer answers" in health_text(app)
 
 
