@@ -17,7 +17,7 @@ from textual.theme import Theme
 from rlplay import user_preferences
 from rlplay.scenario.share import START, Moment
 from rlplay.ui import help_actions, run_actions
-from rlplay.ui.compat import notifications_of
+from rlplay.ui.compat import lend_caches, notifications_of
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.idle_tasks import IdleTasks
 from rlplay.ui.key_queue import KeyQueue
@@ -107,6 +107,7 @@ class RlplayApp(GatedApp):
         The lesson goes to `moment` first. After a demo that nobody has taken over, the scenario `then` is next.
         """
         self._themes: tuple[int, dict[str, Theme]] = -1, {}
+        lend_caches()
         super().__init__()
         if self.theme == "textual-dark":
             self.theme = THEMES[0].name

@@ -11,12 +11,15 @@ from importlib.metadata import version
 from typing import Any
 
 import pytest
+from rich.segment import Segment
 from textual._compositor import Compositor
 from textual.app import App
+from textual.cache import FIFOCache
 from textual.command import CommandPalette
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
+from textual.strip import Strip
 from textual.widgets import Input, OptionList
 
 from rlplay.ui import compat
@@ -86,6 +89,44 @@ def test_textual_has_the_table_that_keeps_closed_widgets() -> None:
     assert hasattr(found.get_inner_outer, "cache_clear"), f"{where} is gone; see that closed dialogues are let go"
 
 
+def test_textual_gives_a_strip_these_fields() -> None:
+    where = f"Textual {version('textual')}: Strip"
+    assert {*Strip.__slots__} == {*compat._CACHES, *compat._REST}, (
+        f"{where} has other fields; `lend_caches` does nothing"
+    )
+
+
+@pytest.fixture
+def lent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strips make their caches when they need them, until the test ends."""
+    monkeypatch.setattr(Strip, "__init__", Strip.__init__)
+    monkeypatch.setattr(Strip, "__getattr__", compat._cache, raising=False)
+    compat.lend_caches()
+
+
+def caches(strip: Strip) -> int:
+    return sum(isinstance(each, FIFOCache) for each in gc.get_referents(strip))
+
+
+def test_a_strip_has_the_caches_that_it_has_used(lent: None) -> None:
+    strip = Strip([Segment("ab"), Segment("c")], 3)
+    assert caches(strip) == 0
+    assert strip.crop(1, 3).text == "bc"
+    assert strip.crop(1, 3) is strip.crop(1, 3)
+    assert caches(strip) == 1
+    assert [part.text for part in strip.divide([2, 3])] == ["ab", "c"]
+    assert strip.extend_cell_length(5).text == "abc  "
+    assert strip.apply_offsets(1, 1).text == "abc"
+    assert not hasattr(strip, "unheard_of")
+
+
+def test_strips_of_another_release_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Strip, "__slots__", [*Strip.__slots__, "_another_cache"])
+    monkeypatch.setattr(Strip, "__init__", begins := object())
+    compat.lend_caches()
+    assert vars(Strip)["__init__"] is begins
+
+
 async def test_a_closed_dialogue_leaves_no_lines_behind() -> None:
     async with on_screen(size=(120, 35)) as (app, _, pilot):
         await settled(pilot)
@@ -101,7 +142,7 @@ async def test_a_closed_dialogue_leaves_no_lines_behind() -> None:
 
 
 def test_every_name_that_is_used_is_tested() -> None:
-    names = {name for _, name, _ in USED} | {"_context", "_styles_cache"}
+    names = {name for _, name, _ in USED} | {"_context", "_styles_cache"} | {*compat._CACHES}
     both = "rlplay.ui.compat", "rlplay.ui.terminal.compat"
     wanted = set().union(*map(foreign, both))
     for module in both:
