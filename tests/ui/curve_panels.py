@@ -9,7 +9,7 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Evaluated
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panel import CurvePanel
-from rlplay.ui.curves.curve_panels import CurvePanels
+from rlplay.ui.curves.curve_panels import CurvePanels, RunDetails
 from tests.recorded import SETTINGS, synthetic_update
 
 CHOSEN = SETTINGS
@@ -33,6 +33,7 @@ class Host(App):
     def __init__(self, history: History | None = None, live: Update | None = None, **settings) -> None:
         super().__init__()
         self.given = history, live, msgspec.structs.replace(CHOSEN, **settings)
+        self.on_record = msgspec.structs.asdict(CHOSEN).keys()
 
     def compose(self) -> ComposeResult:
         yield CurvePanels()
@@ -40,6 +41,7 @@ class Host(App):
     def on_mount(self) -> None:
         history, live, settings = self.given
         if history is not None:
+            self.query_one(CurvePanels).take(RunDetails(on_record=self.on_record))
             self.query_one(CurvePanels).show(history, live, settings)
 
     @property

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from textual.app import ComposeResult
 
-from rlplay.algorithms.settings import UNKNOWN
+from rlplay.algorithms.settings import UNKNOWN, decoded
+from rlplay.foreign.foreign_run import known_settings
 from rlplay.trace.history import History
 from rlplay.trace.records import Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import LIGHT, NO_UPDATE, NOT_RECORDED, PlotData, first_update
-from rlplay.ui.plot.views import GHOST, single
+from rlplay.ui.plot.views import GHOST, KL, CurveView, single
 from rlplay.ui.pull.ratio_histogram import NO_STEP, ONE_STEP, ONE_STEP_HERE, ONE_STEP_THEN, Ratios
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.curve_panels import CHOSEN, Host, recorded, subtitle, title
@@ -85,6 +86,23 @@ async def test_the_estimator_of_the_settings_is_named():
     async with app.run_test(size=(160, 12)):
         assert title(app.panels[1]).endswith("· k1")
         assert subtitle(app.panels[1]).endswith("· k3"), "KL old to new is always k3"
+
+
+async def test_the_screen_says_what_the_run_states():
+    async with on_screen(1, size=(160, 45)) as (app, _, _):
+        assert title(app.panels.curves.panels[1]).endswith(f"· {CHOSEN.kl_estimator}")
+
+
+@pytest.mark.parametrize(("stated", "named"), [({"kl_estimator": "k1", "beta": 0.1}, "k1"), ({"beta": 0.1}, "")])
+def test_the_estimator_is_named_if_it_is_on_record_whatever_else_is(stated, named):
+    known = known_settings(stated)
+    view = CurveView("KL", KL.traces[:1])
+    finished = synthetic_update(1)[-1]
+    source = PlotData(history := History(), None, decoded(known), on_record=known)
+    history.add(msgspec.structs.replace(finished, metrics={"kl": 2e-7}))
+    said = view.titles(source, None, False)[0].plain
+    assert said.endswith(f" · {named}") == bool(named)
+    assert ("≈0" in said) == bool(named), "a mean of differences has rounding noise"
 
 
 def not_ended(number: int) -> Update:

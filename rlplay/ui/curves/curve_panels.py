@@ -6,7 +6,7 @@ On a large screen, further panels make a column beside the token.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from textual import events, on
@@ -54,6 +54,8 @@ class RunDetails:
     """The part of the pull map that filters the tokens."""
     steered: bool = True
     foreign: bool = False
+    on_record: Container[str] = ()
+    """The names of the settings that the run states."""
     readers: Mapping[type, Callable[[], bool]] = field(default_factory=dict)
     """By the kind of a view, what reads one record that it lacks; False if it lacks none."""
 
@@ -164,7 +166,7 @@ class CurvePanels(Widget):
         source = PlotData(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
         source = replace(
             source, beliefs=self.details.beliefs, evaluations=self.details.evaluations, box=self.details.box,
-            steered=self.details.steered, foreign=self.details.foreign,
+            steered=self.details.steered, foreign=self.details.foreign, on_record=self.details.on_record,
         )  # fmt: skip
         self._source = source
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first

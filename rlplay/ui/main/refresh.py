@@ -153,6 +153,7 @@ class Refresher(Feature):
                 box=None if play.finder.query is None else play.finder.query.box,
                 steered=session.has_engine,
                 foreign=session.run.started is not None and bool(session.run.started.source),
+                on_record=session.on_record(session.shown).keys(),
                 readers={River: partial(next_belief, session), LearningMap: partial(next_evaluation, session)},
             )
         )

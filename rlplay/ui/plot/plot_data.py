@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from rlplay.algorithms.settings import UNKNOWN, Settings
@@ -51,6 +51,7 @@ class PlotData:
     axis: tuple[int, int] | None = None  # the updates of the axis, if they are not those of the history
     steered: bool = True  # the settings can be changed: rlplay's own engine trains, not another trainer
     foreign: bool = False  # another program trained the run: what it did not write is absent
+    on_record: Container[str] = ()  # the settings that the run states; the others have their defaults
 
     @property
     def span(self) -> tuple[int, int]:

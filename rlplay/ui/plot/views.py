@@ -296,8 +296,8 @@ ACTION_VALUES = (
 
 
 def _estimator(trace: Trace, source: PlotData) -> str:
-    """The estimator of the metric; empty if it has none, or before the settings are known."""
-    if not (trace.estimator_of and source.settings.axes_known):
+    """The estimator of the metric; empty if it has none, or if the run does not state it."""
+    if trace.estimator_of not in source.on_record:
         return trace.estimator
     return str(getattr(source.settings, trace.estimator_of))
 
