@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -54,6 +54,8 @@ class Evidence:
     settings: Settings
     ends: Mapping[int, str]
     """The tokens that end an answer, with their text; empty if the run does not say."""
+    on_record: Container[str] = frozenset(Settings.__struct_fields__)
+    """The names of the settings that the run states; the others have their defaults, which may not be the run's."""
 
     @property
     def now(self) -> Digest:
@@ -91,8 +93,9 @@ class Evidence:
 
     @property
     def learning_rate(self) -> str:
-        """Its name and number, "learning rate 0.0004"; of another trainer's run the last one logged, if any was."""
-        rate = self.settings.learning_rate if self.settings.axes_known else self.mean("learning_rate", 1)
+        """Its name and number, "learning rate 0.0004"; the last one logged if the run states none, if any was."""
+        stated = "learning_rate" in self.on_record
+        rate = self.settings.learning_rate if stated else self.mean("learning_rate", 1)
         return "learning rate" if rate is None else f"learning rate {number(rate)}"
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from rlplay.algorithms.settings import Settings, decoded
+from rlplay.algorithms.settings import decoded
 from rlplay.health.digest import Digest, digest
 from rlplay.health.examine import findings
 from rlplay.health.finding import Evidence, Finding
 from rlplay.scenario.reproduction import check_understood
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
@@ -61,13 +62,16 @@ class Health:
         """Whether an update has been taken to its end."""
         return number in self._taken and self._taken[number].digest.finished
 
-    def evidence(self, last: int, settings: Settings) -> Evidence | None:
-        """What is known up to update `last`, since its stage began; None before any answer is."""
+    def evidence(self, last: int, recorded: SomeSettings) -> Evidence | None:
+        """What is known up to update `last`, with the settings on record; None before any answer is.
+
+        It begins with the stage of that update.
+        """
         history, started = self.run.history, self.run.started
         first = max((border for border in history.stage_borders if border <= last), default=0)
         known = [self._taken[n].digest for n in sorted(self._taken) if first <= n <= last]
         ends = {} if started is None else started.ends
-        return Evidence(last, first, known, history, settings, ends) if known else None
+        return Evidence(last, first, known, history, decoded(recorded), ends, recorded.keys()) if known else None
 
     def _thin(self) -> None:
         """Forget every second update but the newest ones and the first ones of each stage."""
@@ -76,9 +80,9 @@ class Health:
         for number in [n for n in numbers[:-LAST] if n not in begun][::2]:
             del self._taken[number]
 
-    def findings(self, last: int, settings: Settings) -> list[Finding]:
+    def findings(self, last: int, recorded: SomeSettings) -> list[Finding]:
         """The problems up to update `last`, the gravest first."""
-        run = self.evidence(last, settings)
+        run = self.evidence(last, recorded)
         return [] if run is None else findings(run)
 
 
@@ -102,7 +106,7 @@ def examine_run(path: Path) -> tuple[Evidence | None, list[Finding]]:
         last = max(reader.updates(), default=0)
         for number in wanted(detailed, last):
             health.add(reader.load(number))
-        found = health.evidence(last, decoded(run.timeline.at(last)))
+        found = health.evidence(last, run.timeline.at(last))
     return found, [] if found is None else findings(found)
 
 

@@ -160,7 +160,9 @@ def away(run: Evidence) -> Finding | None:
         "The policy is far from its reference",
         f"The KL to the reference is {number(kl)} nats per token (median of the last {len(kls)} updates)"
         f"{'' if kl >= LOST else ', and the reward does not rise'}.",
-        f"Nothing holds the policy near its start: beta is {number(run.settings.beta)}.",
+        f"Nothing holds the policy near its start: beta is {number(run.settings.beta)}."
+        if "beta" in run.on_record
+        else "Too little may hold the policy near its start: the run does not state its beta.",
         "Raise beta, or lower learning_rate.",
         ("beta", "learning_rate"),
         run.now.places.get("longest"),
@@ -180,13 +182,14 @@ def critic(run: Evidence) -> Finding | None:
     spread = run.mean("reward_std", SLOW)
     if not spread or ceiling(run):
         return None
+    now = f" ({number(run.settings.vf_coef)} now)" if "vf_coef" in run.on_record else ""
     return Finding(
         "critic",
         "The critic explains nothing",
         f"Explained variance was at most {number(max(x for _, x in points[-SLOW:]))} in the last {SLOW} updates; "
         "0 is no better than a constant.",
         "The values that advantages are measured against say nothing about the returns.",
-        f"Raise vf_coef ({number(run.settings.vf_coef)} now), or use a group baseline, which needs no critic.",
+        f"Raise vf_coef{now}, or use a group baseline, which needs no critic.",
         ("vf_coef",),
         run.now.places.get("longest"),
     )

@@ -230,4 +230,5 @@ def hot(run: Evidence) -> Finding | None:
 
 def cool(run: Evidence) -> str:
     entropy = run.mean("entropy", 1)
-    return "" if entropy is None else f"entropy {number(entropy)} nats at {number(run.settings.temperature)}"
+    at = f" at {number(run.settings.temperature)}" if "temperature" in run.on_record else ""
+    return "" if entropy is None else f"entropy {number(entropy)} nats{at}"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -145,7 +146,8 @@ def test_no_weight_changes_and_the_screen_agrees(start: Callable[..., Any], algo
             update.add(record)
     health = Health(Run())
     health.add(update)
-    found = {finding.name: finding for finding in health.findings(2, resolve({"algorithm": algorithm}))}
+    settings = msgspec.to_builtins(resolve({"algorithm": algorithm}))
+    found = {finding.name: finding for finding in health.findings(2, settings)}
     assert found["no signal"].title == "Every advantage is 0"
 
 

@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.algorithms.settings import decoded
 from rlplay.health.digest import digest
 from rlplay.health.examine import CHECKS, findings, passed
 from rlplay.health.finding import Problem
@@ -19,6 +18,7 @@ from rlplay.trace.update import Update
 from tests.recorded import SETTINGS, synthetic_started, synthetic_update
 
 CHOSEN = SETTINGS
+STATED = msgspec.structs.asdict(SETTINGS)
 
 
 def records(number, **fields):
@@ -33,7 +33,7 @@ def records(number, **fields):
     return found
 
 
-def examined(updates=6, settings=CHOSEN, ends=None, **fields):
+def examined(updates=6, settings=STATED, ends=None, **fields):
     """The findings of a run whose updates all have these fields."""
     health = Health(run := Run())
     run.add(synthetic_started(ends=ends or {}))
@@ -73,8 +73,10 @@ def test_steps_that_are_too_large_name_the_learning_rate():
     assert first.name == "step too large"
     assert f"The learning rate {CHOSEN.learning_rate:g} is" in first.cause
     logged = records(1)[-1].metrics["learning_rate"]
-    unknown = decoded({"learning_rate": 0.5})
+    unknown = {"algorithm": "grpo"}
     assert f"The learning rate {logged:g} is" in examined(settings=unknown, finished=moved(1e-3))[0].cause
+    stated = examined(settings={"learning_rate": 0.5}, finished=moved(1e-3))
+    assert "The learning rate 0.5 is" in stated[0].cause, "whatever else is on record"
     unlogged = examined(settings=unknown, finished=lambda record: {**moved(1e-3)(record), "metrics": {}})
     assert "The learning rate is" in unlogged[0].cause
     assert first.settings == ("learning_rate",)
@@ -146,7 +148,7 @@ def test_what_says_nothing_about_ends_has_no_good_word_about_them():
             update.add(record)
             health.run.history.add(record)
         health.add(update)
-    run = health.evidence(3, CHOSEN)
+    run = health.evidence(3, STATED)
     assert run is not None
     assert dict(passed(run, []))["End of answers"] == ""
 
@@ -227,7 +229,7 @@ def test_a_check_that_passes_says_nothing_to_the_contrary():
         update.add(record)
         health.run.history.add(record)
     health.add(update)
-    run = health.evidence(1, CHOSEN)
+    run = health.evidence(1, STATED)
     fine = dict(passed(run, findings(run)))
     assert "End of answers" not in fine
     assert "Signal" not in fine
@@ -268,4 +270,4 @@ def test_every_problem_has_a_check_and_explains_only_problems_that_have_one():
 
 
 def test_pairs_have_no_rewards_to_judge():
-    assert examined(settings=msgspec.structs.replace(CHOSEN, loss_type="sigmoid"), scored=everywhere(0.0)) == []
+    assert examined(settings={**STATED, "loss_type": "sigmoid"}, scored=everywhere(0.0)) == []

@@ -6,7 +6,6 @@ import dataclasses
 
 import pytest
 
-from rlplay.algorithms.settings import decoded
 from rlplay.health.counts import WinCount
 from rlplay.health.finding import RECENT
 from tests.health.evidence import evidence
@@ -30,7 +29,7 @@ def test_the_newest_updates_and_values() -> None:
 
 def test_the_learning_rate_is_the_settings_or_the_last_one_logged() -> None:
     assert RUN.learning_rate == f"learning rate {RUN.settings.learning_rate:g}"
-    unknown = dataclasses.replace(RUN, settings=decoded({"learning_rate": 0.5}))
+    unknown = dataclasses.replace(RUN, on_record=("algorithm",))
     assert unknown.learning_rate == "learning rate 0.2"
     assert dataclasses.replace(unknown, first=5).learning_rate == "learning rate"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
+
 from rlplay.health.health_of_run import FIRST, LAST, MOST, Health, Taken, examine_run, undone
 from rlplay.trace.records import Staged
 from rlplay.trace.run import Run
@@ -13,6 +15,7 @@ from tests.health.evidence import digest_of
 from tests.recorded import SETTINGS, synthetic_started, synthetic_update
 
 LONG, BORDER = 1500, 700
+STATED = msgspec.structs.asdict(SETTINGS)
 
 
 def test_the_newest_updates_and_the_beginning_of_each_stage_stay_known() -> None:
@@ -28,7 +31,7 @@ def test_the_newest_updates_and_the_beginning_of_each_stage_stay_known() -> None
     assert [n for n in known if n > BORDER][:FIRST] == [BORDER + n for n in range(1, FIRST + 1)]
     assert known[-LAST:] == list(range(LONG - LAST + 1, LONG + 1))
     assert max(b - a for a, b in pairwise(known)) < LONG / 10, "some of all times"
-    found = health.evidence(LONG, SETTINGS)
+    found = health.evidence(LONG, STATED)
     assert found is not None
     assert [each.update for each in found.digests] == [n for n in known if n >= found.first]
 
@@ -62,11 +65,11 @@ def test_a_run_is_examined_since_its_stage_began() -> None:
         ((1, 3, 5), 4, 3),
         ((1, 3, 5), 5, 5),
     ):
-        run = taken(5, *stages).evidence(last, SETTINGS)
+        run = taken(5, *stages).evidence(last, STATED)
         assert run is not None
         assert (run.first, run.last) == (first, last)
         assert [each.update for each in run.digests] == list(range(max(first, 1), last + 1))
-    assert Health(Run()).evidence(3, SETTINGS) is None
+    assert Health(Run()).evidence(3, STATED) is None
 
 
 def test_a_run_that_has_finished_nothing_has_nothing_undone(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -127,13 +128,17 @@ def test_a_policy_that_is_not_certain_or_earns_more(changes: dict[str, list[floa
     ],
 )
 def test_far_from_the_reference(kl: list[float], reward: list[float], evidences: str | None) -> None:
-    found = policy.away(evidence(max(6, len(kl)), {"kl": kl, "reward": reward}))
+    run = evidence(max(6, len(kl)), {"kl": kl, "reward": reward})
+    found = policy.away(run)
     assert (None if found is None else found.evidence) == (
         None if evidences is None else f"The KL to the reference is {evidences}"
     )
     if found is not None:
         assert (found.settings, seen_at(found)) == (("beta", "learning_rate"), (6, "longest"))
         assert "beta is 0.05" in found.cause
+        unstated = policy.away(dataclasses.replace(run, on_record=()))
+        assert unstated is not None
+        assert "0.05" not in unstated.cause
 
 
 def test_a_critic_that_explains_nothing_says_how_little() -> None:
@@ -144,6 +149,9 @@ def test_a_critic_that_explains_nothing_says_how_little() -> None:
     assert found.evidence.startswith("Explained variance was at most 0.05 in the last 5 updates")
     assert (found.settings, seen_at(found)) == (("vf_coef",), (9, "longest"))
     assert "vf_coef (0.1 now)" in found.change
+    unstated = policy.critic(dataclasses.replace(evidence(9, series), on_record=()))
+    assert unstated is not None
+    assert unstated.change.startswith("Raise vf_coef, or")
     for other in (
         {"explained_variance": [*explained[:-1], 0.06]}, {"reward_std": [0.0] * 9}, {"reward_std": []},
         {"reward": [0.1] + [0.95] * 8},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -160,6 +161,7 @@ def test_a_temperature_that_is_too_high() -> None:
         (setup.ends, evidence(ends_known=False), ""),
         (setup.ends, evidence(tokens=False), ""),
         (setup.cool, evidence(series={"entropy": [1, 2.0]}), "entropy 2 nats at 1"),
+        (setup.cool, dataclasses.replace(evidence(series={"entropy": [2.0]}), on_record=()), "entropy 2 nats"),
         (setup.cool, evidence(), ""),
     ],
 )

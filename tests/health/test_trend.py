@@ -34,7 +34,7 @@ def run(rewards, best=1.0, settings=CHOSEN, **metrics) -> Evidence:
             record = msgspec.structs.replace(record, rewards=earned)  # noqa: PLW2901
         update.add(record)
     health.add(update)
-    found = health.evidence(len(rewards), settings)
+    found = health.evidence(len(rewards), msgspec.structs.asdict(settings))
     assert found is not None
     return found
 

@@ -7,7 +7,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlplay.algorithms.settings import decoded
 from rlplay.cli.table import table
 from rlplay.health.health_of_run import Health
 from rlplay.trace.run import Run
@@ -39,7 +38,7 @@ def judge(sample: Sample, run: Path) -> Verdict:
         health = Health(Run.recorded(reader))
         for number in reader.updates():
             health.add(reader.load(number))
-            found = health.findings(number, decoded(reader.settings(number)))
+            found = health.findings(number, reader.settings(number))
             said[number] = found[0].name if found else ""
     since = next((number for number, name in said.items() if name and name == sample.cause), 0)
     return Verdict(sample, list(said.values())[-1], since, [name for name in said.values() if name])

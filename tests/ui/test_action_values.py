@@ -118,7 +118,7 @@ def test_the_remedy_for_too_little_exploration_is_a_larger_epsilon(run: Run) -> 
         (SETTINGS, "exploration_rate"),
         (msgspec.structs.replace(SETTINGS, loss_type="policy_gradient"), "learning"),
     ):
-        found = {finding.name: finding for finding in health.findings(12, settings)}
+        found = {finding.name: finding for finding in health.findings(12, msgspec.structs.asdict(settings))}
         assert setting in found["entropy"].change
 
 

@@ -39,7 +39,7 @@ def narrated_with_findings(update, history, settings, place="live") -> Narration
     run.history = history
     health = Health(run)
     health.add(update)
-    finding = next(iter(health.findings(update.number, settings)), None)
+    finding = next(iter(health.findings(update.number, msgspec.structs.asdict(settings))), None)
     return narrate(update, history, settings, place, finding=finding)
 
 

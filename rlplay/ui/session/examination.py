@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rlplay.algorithms.settings import decoded
 from rlplay.health.examine import findings
 from rlplay.health.finding import Evidence, Finding
 from rlplay.ui.session.session import Session
@@ -32,6 +31,5 @@ def examine(session: Session) -> Examined:
 
 def _examined(session: Session, number: int) -> Examined:
     timeline = session.run.timeline
-    settings = decoded(timeline.at(number)) if timeline.begun else session.settings
-    run = session.health.evidence(number, settings)
+    run = session.health.evidence(number, timeline.at(number) if timeline.begun else session.on_record())
     return run, [] if run is None else findings(run)
