@@ -69,7 +69,8 @@ def _foreign_marks(now: Digest) -> Finding | None:
 
 def _no_turn(run: Evidence) -> Finding | None:
     first = run.digests[0]
-    if first.walks or first.empty < HALF * first.answers:  # a walk of one move is whole
+    # A walk of one move is whole, and where only words are on record, a word is no mark.
+    if first.walks or not first.tokens or first.empty < HALF * first.answers:
         return None
     return Finding(
         "template",

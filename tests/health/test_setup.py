@@ -36,6 +36,7 @@ def test_a_mark_that_the_tokenizer_cuts() -> None:
         ({"empty": [8, 0]}, "The model ends its answers at once", "8 of 16 answers of update 1 hold only the token"),
         ({"empty": [7, 16]}, "", ""),
         ({"empty": 16, "walks": True}, "", ""),
+        ({"empty": 16, "tokens": False}, "", ""),
         (
             {"openings": [Counter({"<|a|>": 8, "<|b|>": 5}), Counter()]},
             "Answers begin with a mark of the template",

@@ -19,6 +19,7 @@ from rlplay.paths import POCKET_PATH
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.tasks import load_task
+from rlplay.trusted import follow
 
 REWARDS = Path(__file__).with_name("rewards.py")
 
@@ -54,6 +55,7 @@ def play(sample: Sample, folder: Path, seed: int) -> Path:
     run = folder / f"{sample.name.replace(' ', '-')}-{seed}.rlplay"
     if run.exists():
         return run
+    follow([str(REWARDS)])
     driver = Driver(Job(_scenario(sample, folder, seed), str(run), device="cpu", threads=1), lambda _record: None)
     driver.load(lambda _what, _fraction: None)
     with ExitStack() as broken:
