@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlplay.algorithms.settings import Settings, decoded
+from rlplay.algorithms.settings import Settings, decoded, fitting
 from rlplay.foreign.assemble import GatheredBatch, finished
 from rlplay.foreign.foreign_run import ForeignRunError, beginning, known_settings
 from rlplay.record.format import (
@@ -169,6 +170,9 @@ class Recording:
                 ]  # fmt: skip
             case Setting():
                 value, previous = first.value, first.previous
+                if not fitting({first.name: value}):
+                    text = f"The trainer set {first.name} to {reprlib.repr(value)}, a value of another type: left out."
+                    return [Notice(update=first.update, level="warning", text=text)]
                 self._changed[first.name] = value
                 self._settings = decoded(known_settings(begun.settings | self._changed))
                 return [Changed(update=first.update, phase="sample", name=first.name, value=value, previous=previous)]

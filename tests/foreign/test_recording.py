@@ -15,11 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rlplay.algorithms.settings import decoded
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.recording import BEHIND, Recording
 from rlplay.record import Recorder
 from rlplay.record.format import MAGIC, SUFFIX, Rollouts, pack, part, read
-from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Sampled, Stepped
+from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Notice, Sampled, Stepped
+from rlplay.trace.settings_timeline import SettingsTimeline
 from tests.foreign.same import encoded, parts_of, read_at_once
 from tests.record.batches import answers, begun, record, write
 
@@ -130,6 +132,26 @@ def test_a_changed_setting_holds_from_its_update_on(tmp_path: Path) -> None:
     assert after.clip_state is not None
     assert np.count_nonzero(before.clip_state) < np.count_nonzero(after.clip_state)
     assert [r.value for r in read_at_once(tmp_path) if isinstance(r, Changed)] == [0.01]
+
+
+@pytest.mark.parametrize(("name", "value"), [("beta", None), ("max_completion_length", "64"), ("epsilon", [0.1] * 99)])
+def test_a_change_to_a_value_of_another_type_is_left_out_and_said(tmp_path: Path, name: str, value: Any) -> None:
+    with begun(tmp_path) as recorder:
+        recorder.changed(1, name, value, 0.2)
+        recorder.changed(1, "gamma", 0.5, 1.0)
+    reader = Recording(tmp_path)
+    timeline = SettingsTimeline(reader.started().settings)
+    found = reader.fresh()
+    for each in found:
+        timeline.add(each)
+    notice, changed = found
+    assert isinstance(notice, Notice)
+    assert isinstance(changed, Changed)
+    assert changed.name == "gamma"
+    assert f"set {name} to " in notice.text
+    assert len(notice.text) < 150
+    assert decoded(timeline.at(1)).gamma == 0.5
+    assert name not in reader.place()["changed"]
 
 
 def test_a_process_that_is_gone_stops_the_others_for_a_while_only(tmp_path: Path) -> None:
