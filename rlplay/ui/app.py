@@ -15,7 +15,6 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from rlplay import user_preferences
-from rlplay.scenario.share import START, Moment
 from rlplay.ui import help_actions, run_actions
 from rlplay.ui.compat import lend_caches, notifications_of
 from rlplay.ui.curves.curve_panel import CurvePanel
@@ -23,7 +22,7 @@ from rlplay.ui.idle_tasks import IdleTasks
 from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.knobs.tuning import Tuning
 from rlplay.ui.labels.labels import Labels
-from rlplay.ui.lesson.teaching import Plan, Teaching
+from rlplay.ui.lesson.teaching import NO_PLAN, Plan, Teaching
 from rlplay.ui.main import answer_actions, colour_actions, engine_actions, panel_actions
 from rlplay.ui.main.playground import Playground
 from rlplay.ui.main.refresh import PARTS, Refresher
@@ -94,18 +93,8 @@ class RlplayApp(GatedApp):
         Binding("ctrl+z", "suspend_process", "suspend; fg returns", show=False, priority=True),
     ]
 
-    def __init__(
-        self,
-        source: Source,
-        demo: bool = False,
-        others: Sequence[Source] = (),
-        then: str | None = None,
-        moment: Moment = START,
-    ) -> None:
-        """Show `source`. A `demo` plays its lesson hands-free; `others` are runs to compare it with.
-
-        The lesson goes to `moment` first. After a demo that nobody has taken over, the scenario `then` is next.
-        """
+    def __init__(self, source: Source, others: Sequence[Source] = (), plan: Plan = NO_PLAN) -> None:
+        """Show `source` as `plan` says; `others` are runs to compare it with."""
         self._themes: tuple[int, dict[str, Theme]] = -1, {}
         lend_caches()
         super().__init__()
@@ -115,13 +104,11 @@ class RlplayApp(GatedApp):
         for each in ACTING:
             self.play.join(each.ACTIONS)
         self.panels = self.play.panels
-        self.teaching = Teaching(self.play, Plan(demo, then, moment))
+        self.teaching = Teaching(self.play, plan)
         self.tuning = Tuning(self.play)
         self.labels = Labels(self.play)
         self.refresher = Refresher(self.play)
         self.key_queue = KeyQueue(self, super().on_event)
-        self.orients = False  # whether to open with the orientation
-        self.keeps_theme = False  # whether to remember the theme that the user chooses
         self.idle_tasks = IdleTasks(lambda: self.play.at_home)
 
     def get_driver_class(self) -> type[Driver]:
@@ -172,7 +159,7 @@ class RlplayApp(GatedApp):
         self.watch(panels.tokens, "scroll_y", panels.scroll, init=False)
         self.watch(panels.rollouts, "scroll_y", panels.scroll, init=False)
         self.call_after_refresh(playground.listen)
-        if self.orients:
+        if self.teaching.plan.orients:
             self.call_after_refresh(playground.perform, "orientation")
         if playground.other_runs.sessions:
             playground.other_runs.listen()
@@ -194,7 +181,7 @@ class RlplayApp(GatedApp):
     def _theme_chosen(self, theme: Theme) -> None:
         """Draw in the new colours, and remember the choice at once: a terminal that closes ends nothing in order."""
         self.play.session.touch("update", "history")
-        if self.keeps_theme:
+        if self.teaching.plan.keeps_theme:
             with contextlib.suppress(OSError):  # a colour is not worth a complaint
                 user_preferences.keep_theme(theme.name)
 

@@ -15,9 +15,13 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.share import START, Moment
 from rlplay.trace.text import visible
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.lesson.teaching import Plan
 from rlplay.ui.session.attached import AttachedSource
 from rlplay.ui.session.sources import LiveSource, ReplaySource
 from rlplay.ui.terminal.chosen_driver import chosen_driver
+
+_WITHOUT_LESSON = Plan(keeps_theme=True)
+"""How a run opens that has no lesson."""
 
 
 def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment = START) -> int:
@@ -25,10 +29,11 @@ def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment 
 
     The lesson goes to `moment` first. A demo that nobody takes over goes on with the scenarios `then`.
     """
-    app = RlplayApp(LiveSource(job), demo, then=next(iter(then), None), moment=moment)
     begins = not (demo or moment.step or job.resume)
+    following = next(iter(then), None)
+    plan = Plan(demo, following, moment, samples_first=begins, orients=begins and first_time(), keeps_theme=True)
+    app = RlplayApp(LiveSource(job), plan=plan)
     playground = app.play
-    app.teaching.samples_first, app.orients = begins, begins and first_time()
     status = run(app)
     if playground.session.run.finished and not app.is_web:
         print(kept(Path(job.run)), file=sys.stderr)
@@ -49,7 +54,7 @@ def kept(path: Path) -> str:
 
 def replay(path: str | Path) -> int:
     """Open a recorded run; returns the exit status. RunFileError if it cannot be read."""
-    return run(RlplayApp(ReplaySource(Path(path))))
+    return run(RlplayApp(ReplaySource(Path(path)), plan=_WITHOUT_LESSON))
 
 
 def attach(origin: Path, port: int | None = None) -> int:
@@ -58,13 +63,13 @@ def attach(origin: Path, port: int | None = None) -> int:
     Raises ValueError, one line, if it cannot be read or nobody listens.
     """
     copy = Copy(origin)
-    return run(RlplayApp(AttachedSource(copy, find(copy.origin, port))))
+    return run(RlplayApp(AttachedSource(copy, find(copy.origin, port)), plan=_WITHOUT_LESSON))
 
 
 def compare(runs: Sequence[Path]) -> int:
     """Open recorded runs side by side; returns the exit status. RunFileError if one cannot be read."""
     one, *others = map(ReplaySource, runs)
-    return run(RlplayApp(one, others=others))
+    return run(RlplayApp(one, others, _WITHOUT_LESSON))
 
 
 def check_choices() -> None:
@@ -85,11 +90,10 @@ def chosen_keys() -> dict[str, str]:
 def run(app: RlplayApp) -> int:
     """Run with the user's own keys and the theme that was chosen last, unless TEXTUAL_THEME names one.
 
-    A theme chosen now is kept. Raises ValueError, one line, if the file of the keys is wrong.
+    Raises ValueError, one line, if the file of the keys is wrong.
     """
     app.take_keys(chosen_keys())
     last = user_preferences.theme()
     if last in app.available_themes and "TEXTUAL_THEME" not in os.environ:
         app.theme = last
-    app.keeps_theme = True
     return app.run() or app.return_code or 0

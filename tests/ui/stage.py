@@ -15,6 +15,7 @@ from rlplay.link.messages import AnyCommand, AnyEvent, Recorded, Status
 from rlplay.trace.records import AnyRecord, Evaluated
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.lesson.teaching import NO_PLAN, Plan
 from tests.recorded import SETTINGS, synthetic_started, synthetic_update
 
 CHOSEN = msgspec.to_builtins(SETTINGS)
@@ -92,12 +93,14 @@ class Fed:
         return next((each for each in reversed(self.evaluated) if each.update <= number), None)
 
 
-def playground(script: list[dict[str, Any]] | None = None, **started: Any) -> tuple[RlplayApp, Fed]:
+def playground(
+    script: list[dict[str, Any]] | None = None, plan: Plan = NO_PLAN, **started: Any
+) -> tuple[RlplayApp, Fed]:
     """An app and the source it is fed from; the engine is there and waits. `started` are fields of its first record."""
     source = Fed(script)
     source.records([msgspec.structs.replace(synthetic_started(), **started)])
     source.status()
-    return RlplayApp(source), source
+    return RlplayApp(source, plan=plan), source
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import pytest
 
 from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.lesson.teaching import Plan
 from tests.recorded import synthetic_sampling
 from tests.ui.stage import Fed, playground, pressed, settled, shown, text_of
 
@@ -14,9 +15,7 @@ LESSON = [{"say": "Watch."}, {"phase": 1}, {"say": "There they are."}]
 
 
 def opened(script: list[dict[str, object]] | None = None) -> tuple[RlplayApp, Fed]:
-    app, source = playground(script)
-    app.teaching.samples_first = True
-    return app, source
+    return playground(script, Plan(samples_first=True))
 
 
 def moves(source: Fed) -> list[AnyCommand]:

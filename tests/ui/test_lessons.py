@@ -18,6 +18,7 @@ from rlplay.scenario.share import Moment, Shared, shared_in
 from rlplay.ui import start
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.lesson.lessons import LessonsScreen, progress
+from rlplay.ui.lesson.teaching import Plan
 from rlplay.user_preferences import LessonProgress
 from tests.ui.stage import playground, pressed, settled, until
 
@@ -156,7 +157,7 @@ async def test_without_a_lesson_on_the_screen_there_is_nothing_to_share():
 
 async def test_a_lesson_opens_at_a_moment_with_its_settings():
     _, source = playground([{"say": "One."}, {"set": {"epsilon": 0.3}}, {"say": "Two."}, {"say": "Three."}])
-    app = RlplayApp(source, moment=Moment(3, {"beta": 0.5}))
+    app = RlplayApp(source, plan=Plan(moment=Moment(3, {"beta": 0.5})))
     async with app.run_test(size=(120, 35)) as pilot:
         await until(pilot, lambda: Set({"epsilon": 0.3}) in source.commands)
         source.status(epsilon=0.3)
@@ -192,7 +193,7 @@ def test_a_demo_goes_on_with_the_next_lesson_until_somebody_takes_over(monkeypat
 
 async def test_a_demo_ends_with_the_next_lesson():
     app, source = playground([{"say": "One."}, {"say": "Two."}])
-    app = RlplayApp(source, demo=True, then="flattery")
+    app = RlplayApp(source, plan=Plan(demo=True, then="flattery"))
     app.teaching.lesson._pace = lambda _text: 0.0
     async with app.run_test(size=(120, 35)) as pilot:
         await until(pilot, lambda: app.play.next_scenario is not None)

@@ -7,8 +7,10 @@ from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.ui import start
 from rlplay.ui.lesson.orientation import CARDS, LIT, OrientationScreen
+from rlplay.ui.lesson.teaching import Plan
 from tests.ui.stage import on_screen, playground, pressed, settled
 
+ORIENTS = Plan(orients=True)
 SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
 
 
@@ -24,8 +26,7 @@ def lit(app) -> set[str]:
 
 @SIZES
 async def test_enter_advances_and_the_explained_panel_is_highlighted(size):
-    app, source = playground()
-    app.orients = True
+    app, source = playground(plan=ORIENTS)
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
         for card, key in zip(CARDS, ("enter", "right", "enter", "enter"), strict=True):
@@ -45,8 +46,7 @@ async def test_enter_advances_and_the_explained_panel_is_highlighted(size):
 
 
 async def test_escape_skips_it_and_its_verb_brings_it_back():
-    app, _ = playground()
-    app.orients = True
+    app, _ = playground(plan=ORIENTS)
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         await pressed(pilot, "enter", "escape")
@@ -60,8 +60,7 @@ async def test_escape_skips_it_and_its_verb_brings_it_back():
 
 @pytest.mark.parametrize(("key", "until"), [("space", "forever"), ("u", "update"), ("n", "phase")])
 async def test_a_key_that_the_cards_name_is_not_swallowed(key, until):
-    app, source = playground()
-    app.orients = True
+    app, source = playground(plan=ORIENTS)
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         assert "other keys work" in str(app.screen.query_one("Vertical").border_subtitle)
@@ -71,8 +70,7 @@ async def test_a_key_that_the_cards_name_is_not_swallowed(key, until):
 
 
 async def test_the_key_of_the_lesson_plays_it():
-    app, _ = playground(script=[{"say": "Look."}, {"say": "There."}])
-    app.orients = True
+    app, _ = playground([{"say": "Look."}, {"say": "There."}], ORIENTS)
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         await pressed(pilot, "t")
@@ -81,8 +79,7 @@ async def test_the_key_of_the_lesson_plays_it():
 
 
 async def test_one_can_go_back_to_the_card_before():
-    app, _ = playground()
-    app.orients = True
+    app, _ = playground(plan=ORIENTS)
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         await pressed(pilot, "enter", "left", "left")
@@ -108,8 +105,7 @@ async def test_it_does_not_come_by_itself():
 )
 async def test_it_counts_once_it_was_finished_or_skipped(keys, seen):
     assert paths.first_time()
-    app, _ = playground()
-    app.orients = True
+    app, _ = playground(plan=ORIENTS)
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         await pressed(pilot, *keys)
@@ -128,7 +124,7 @@ def test_where_it_cannot_be_noted_it_does_not_come_at_all(tmp_path, monkeypatch)
 def test_demos_and_resumed_runs_begin_without_it(tmp_path, monkeypatch, demo, resume, comes):
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
     opened = []
-    monkeypatch.setattr(start.RlplayApp, "run", lambda self: opened.append(self.orients))
+    monkeypatch.setattr(start.RlplayApp, "run", lambda self: opened.append(self.teaching.plan.orients))
     job = Job(scenario=load("two-plus-two"), run=str(tmp_path / "run.rlplay"), device="cpu", resume=resume)
     start.play(job, demo)
     assert opened == [comes]

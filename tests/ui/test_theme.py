@@ -19,6 +19,7 @@ from rlplay.trace.records import Credited
 from rlplay.trace.update import Update
 from rlplay.ui.compat import lines_of
 from rlplay.ui.format.legend import legend
+from rlplay.ui.lesson.teaching import Plan
 from rlplay.ui.plot.several_runs import RUN_STYLES
 from rlplay.ui.plot.views import GHOST
 from rlplay.ui.screenshot.cells import capture
@@ -240,7 +241,7 @@ def test_the_theme_is_kept_between_starts(monkeypatch, tmp_path, kept, given, be
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
     if kept is not None:
         (tmp_path / "preferences.json").write_text(kept)
-    app, _ = playground()
+    app, _ = playground(plan=Plan(keeps_theme=True))
     if given is not None:
         monkeypatch.setenv("TEXTUAL_THEME", given)
         app.theme = given

@@ -22,14 +22,23 @@ from rlplay.ui.main.playground import Feature, Playground
 
 @dataclass(frozen=True)
 class Plan:
-    """How a lesson is played."""
+    """How the screen opens, and how its lesson is played."""
 
     demo: bool = False
-    """Whether it plays hands-free."""
+    """Whether the lesson plays hands-free."""
     then: str | None = None
     """The scenario that is next after a demo that nobody has taken over."""
     moment: Moment = START
-    """Where it goes first."""
+    """Where the lesson goes first."""
+    samples_first: bool = False
+    """Whether the first batch is sampled without a key."""
+    orients: bool = False
+    """Whether the orientation comes first."""
+    keeps_theme: bool = False
+    """Whether the theme that the user chooses is remembered."""
+
+
+NO_PLAN = Plan()
 
 
 class Teaching(Feature):
@@ -40,7 +49,6 @@ class Teaching(Feature):
         self.view = ScriptView(playground)
         self.lesson = Lesson(parse(playground.session.source.script), self.view)
         self.lesson.hands_free = plan.demo
-        self.samples_first = False  # whether the first batch is sampled without a key
         self._greeted = False
         playground.join({"tour": self._tour, "lessons": self._lessons}, self)
 
@@ -94,7 +102,7 @@ class Teaching(Feature):
             session = self._playground.session
             if not self.lesson.finished:
                 self._invite()
-            if self.samples_first and not status.update and session.has_engine:
+            if self.plan.samples_first and not status.update and session.has_engine:
                 self.lesson.looks_ahead()
                 await self._playground.send(Advance("phase", 1), "sampling")
                 self._playground.unasked = True
