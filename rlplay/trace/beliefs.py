@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlplay.trace.known import Known
+from rlplay.trace.known import MOST, Known
 from rlplay.trace.records import AnyRecord, Array, Sampled, Survey
 from rlplay.trace.update import Update
 
 CANDIDATES = 16
 """Candidates kept of each token, best first; some runs record the whole vocabulary."""
+MOST_CANDIDATES = 2**25
+"""Candidates kept of all tokens, of 8 bytes each; 320 updates of 256 answers of 40 tokens with 10 each have as many."""
 
 
 class Context(NamedTuple):
@@ -61,6 +63,14 @@ class Beliefs(Known[_Kept]):
         super().__init__(by_update)
         self.pieces: dict[int, str] = {}
         self._place: Context | None = None
+
+    @property
+    def most(self) -> int:
+        """Updates to keep: fewer if their answers have many tokens, so that twice as many have `MOST_CANDIDATES`."""
+        candidates = sum(kept.top_ids.size for kept in self._kept.values())
+        if not candidates:
+            return MOST
+        return max(1, min(MOST, MOST_CANDIDATES * len(self._kept) // (2 * candidates)))
 
     @property
     def known(self) -> int:

@@ -10,7 +10,7 @@ from rlplay.trace.records import AnyRecord
 T = TypeVar("T")
 
 MOST = 160
-"""Updates kept. Of a longer run, every second, third or further one is read."""
+"""Updates kept, and at most twice as many. Of a longer run, every second, third or further one is read."""
 
 
 class Known(Generic[T]):
@@ -22,6 +22,11 @@ class Known(Generic[T]):
         self._kept: dict[int, T] = by_update()
         self._missing: dict[int, None] = by_update()
         self._changes = 0
+
+    @property
+    def most(self) -> int:
+        """Updates to keep, up to twice as many: `MOST`, or fewer if they are large."""
+        return MOST
 
     @property
     def missing(self) -> list[int]:
@@ -42,7 +47,7 @@ class Known(Generic[T]):
         numbers, self.stale = sorted(recorded), False
         for number in self._kept.keys() - set(numbers):
             del self._kept[number]
-        wanted = dict.fromkeys([*numbers[:: -(-len(numbers) // MOST) or 1], *numbers[-1:]])
+        wanted = dict.fromkeys([*numbers[:: -(-len(numbers) // self.most) or 1], *numbers[-1:]])
         self._missing.clear()
         self._missing.update((number, None) for number in wanted if number not in self._kept)
         self._changes += 1
@@ -56,6 +61,8 @@ class Known(Generic[T]):
     def _keep(self, number: int, entry: T) -> None:
         self._kept[number] = entry
         self._changes += 1
-        if len(self._kept) > 2 * MOST:
-            for thinned in sorted(self._kept)[1:-1:2]:
-                del self._kept[thinned]
+        tables: tuple[dict[int, Any], ...] = self._kept, self._missing
+        for table in tables:
+            while len(table) > 2 * self.most:
+                for thinned in sorted(table)[1:-1:2]:
+                    del table[thinned]

@@ -6,7 +6,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from rlplay.trace import beliefs as module
 from rlplay.trace.beliefs import CANDIDATES, Beliefs, Context
+from rlplay.trace.known import MOST
 from rlplay.trace.records import Sampled, Survey
 from rlplay.trace.update import Update
 from tests.recorded import synthetic_sampling, synthetic_update
@@ -157,3 +159,33 @@ def test_the_whole_vocabulary_is_not_kept() -> None:
     beliefs = Beliefs()
     beliefs.add(wide)
     assert set(beliefs.at(Context())[1].shares) == set(range(CANDIDATES))
+
+
+@pytest.mark.parametrize("updates_at_most", [2, 9, 40])
+def test_of_large_updates_fewer_are_kept_and_read(monkeypatch: pytest.MonkeyPatch, updates_at_most: int) -> None:
+    record = sampled(1)
+    monkeypatch.setattr(module, "MOST_CANDIDATES", updates_at_most * record.top_ids.size)
+    beliefs = Beliefs()
+    beliefs.expect(range(1, 101))
+    while beliefs.missing:
+        number = beliefs.missing[-1]
+        beliefs.take(number, msgspec.structs.replace(record, update=number))
+        assert len(beliefs.missing) <= updates_at_most
+        assert beliefs.known <= updates_at_most
+    for number in range(101, 200):
+        beliefs.add(msgspec.structs.replace(record, update=number))
+        assert beliefs.known <= updates_at_most
+    found = list(beliefs.at(Context()))
+    assert (found[0], found[-1]) == (1, 199)
+    assert len(found) >= updates_at_most // 2
+
+
+def test_of_updates_as_large_as_those_of_lessons_twice_the_usual_number_is_kept() -> None:
+    beliefs, record = Beliefs(), sampled(1)
+    tokens, candidates = 256 * 40, 10
+    record = msgspec.structs.replace(
+        record, top_ids=np.zeros((tokens, candidates), np.int8), top_logprobs=np.zeros((tokens, candidates), np.int8)
+    )
+    for number in range(2 * MOST):
+        beliefs.add(msgspec.structs.replace(record, update=number))
+    assert beliefs.known == 2 * MOST
