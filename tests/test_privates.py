@@ -9,7 +9,7 @@ import pytest
 from tests.privates import classes, foreign, members, modules, overridden, used
 
 DOCUMENTED = {
-    "rlplay.user_code": {"_exit"},  # os._exit, which Python documents under this name
+    "rlplay.containment": {"_exit"},  # os._exit, which Python documents under this name
 }
 """Names with an underscore that are public all the same."""
 

@@ -15,12 +15,12 @@ import pytest
 
 from rlplay.algorithms.own_choices import allow
 from rlplay.algorithms.settings import Settings
+from rlplay.containment import OwnError, within_limit
 from rlplay.supervisor import GRACE
 from rlplay.tasks.own_rewards import load_environment, load_reward, load_tools
 from rlplay.tasks.own_task import make_task
 from rlplay.tasks.task import Example
 from rlplay.tasks.tools import Call
-from rlplay.user_code import OwnError, within_limit
 
 pytestmark = pytest.mark.usefixtures("trusts_all")
 

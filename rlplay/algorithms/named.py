@@ -15,13 +15,13 @@ import msgspec
 from rlplay.algorithms.catalogue import PRESETS, Preset
 from rlplay.algorithms.own_choices import SUFFIXES, absolute_files, functions_in
 from rlplay.algorithms.settings import Settings
+from rlplay.containment import OwnError
 from rlplay.plain_yaml import plain_yaml, read_text
 from rlplay.spelling import did_you_mean, similar
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.plugins import additions, refuse
 from rlplay.trace.text import brief_path, quote
 from rlplay.trusted import follow, place
-from rlplay.user_code import OwnError
 
 
 class _Row(msgspec.Struct, forbid_unknown_fields=True):

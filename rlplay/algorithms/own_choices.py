@@ -21,8 +21,9 @@ from typing import Any
 from rlplay.algorithms.own_trial import check_imports, place_of, try_out
 from rlplay.algorithms.scales import Scale
 from rlplay.algorithms.surrogates import Surrogate
+from rlplay.containment import OwnError, contained
 from rlplay.trace.kinds import SomeSettings
-from rlplay.user_code import OwnError, UserFunction, contained
+from rlplay.user_code import UserFunction
 
 OWN = ("surrogate", "scale_rewards")
 """The settings that take a function of the user's."""

@@ -15,9 +15,9 @@ from rlplay.algorithms.choice import argument_names, call_choice
 from rlplay.algorithms.expression_text import equation
 from rlplay.algorithms.symbols import Expression, Symbols
 from rlplay.algorithms.symbols import name as symbol
+from rlplay.containment import OwnError
 from rlplay.spelling import did_you_mean
 from rlplay.trace.text import quote
-from rlplay.user_code import OwnError
 
 SURROGATE_ARGUMENTS = ("ratio", "advantages", "logprobs", "old_logprobs", "ref_logprobs", "log_ratio", "mask")
 """What a surrogate may take besides settings, each [N, L]."""

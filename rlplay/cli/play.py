@@ -224,13 +224,13 @@ def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -
     from rlplay.engine.collector import without_collector
 
     with without_collector():
+        from rlplay.containment import OwnError
         from rlplay.engine.driver import Driver
         from rlplay.engine.headless import resume_command
         from rlplay.engine.headless import run as play_headless
         from rlplay.engine.run_report import JsonLines, TextReport
         from rlplay.engine.state import Halt
         from rlplay.trusted import is_distrust
-        from rlplay.user_code import OwnError
 
     silent = None if is_first() else open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     report = (JsonLines if as_json else TextReport)(silent or raw_stream(sys.stdout), silent or raw_stream(sys.stderr))

@@ -20,6 +20,7 @@ from rlplay.algorithms.apply import apply, apply_all, in_order
 from rlplay.algorithms.own_choices import allow_running
 from rlplay.algorithms.settings import Settings, exact
 from rlplay.algorithms.value_losses import VALUE_LOSSES
+from rlplay.containment import OwnError
 from rlplay.engine import ranks
 from rlplay.engine.change_record import changed
 from rlplay.engine.evaluate import Evaluating
@@ -68,7 +69,6 @@ from rlplay.trace.records import (
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.settings_timeline import Point, SettingsTimeline, next_point
 from rlplay.trusted import is_distrust
-from rlplay.user_code import OwnError
 
 _LOOK_EVERY = 0.1
 """Seconds between looks at completions that are being sampled, unless stepping by token."""

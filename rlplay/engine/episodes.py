@@ -9,6 +9,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from rlplay.containment import OwnError
 from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
@@ -17,7 +18,6 @@ from rlplay.tasks.own_rewards import accepted
 from rlplay.tasks.task import Environment, Example, Message, Reply
 from rlplay.tasks.tools import Tools
 from rlplay.trace.records import Array
-from rlplay.user_code import OwnError
 
 Found = TypeVar("Found")
 _LONGEST_REPLY = 100_000

@@ -11,9 +11,9 @@ from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.own_choices import OWN, allow_all, is_own, place
 from rlplay.algorithms.own_trial import BOUNDS, fits, trial
 from rlplay.algorithms.settings import Settings, row
+from rlplay.containment import OwnError
 from rlplay.engine.tensors import Tensors
 from rlplay.trace.numbers import compact
-from rlplay.user_code import OwnError
 
 
 def allow_functions(settings: Settings) -> None:

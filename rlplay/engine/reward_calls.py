@@ -16,13 +16,13 @@ import torch
 from torch import Tensor
 from transformers import TrainerState
 
+from rlplay.containment import OwnError, contained
 from rlplay.engine.logged import Logged
 from rlplay.engine.state import Halt, State
 from rlplay.tasks.own_rewards import accepted
 from rlplay.tasks.task import Completion, Example, Message, RewardFunction, Steps, total
 from rlplay.trace.numbers import compact
 from rlplay.trace.text import quote
-from rlplay.user_code import OwnError, contained
 
 Answer = float | Steps
 """One completion's score, NaN for None; or for each step the characters it reaches and its score."""

@@ -8,11 +8,12 @@ from typing import Any
 
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own_choices import functions_in, names_file
+from rlplay.containment import OwnError
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trusted import place
-from rlplay.user_code import OwnError, names_function
+from rlplay.user_code import names_function
 
 
 def code_of(scenario: Scenario) -> list[str]:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rlplay.containment import OwnError
 from rlplay.tasks.task import Example, RewardFunction, Task, heading, total
 from rlplay.trace.pairs import pairs
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.text import quote
-from rlplay.user_code import OwnError
 
 Row = dict[str, Any]
 

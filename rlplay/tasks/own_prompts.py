@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from rlplay.algorithms.settings import Settings
+from rlplay.containment import OwnError
 from rlplay.tasks.dataset_row import read_row, renamed
 from rlplay.tasks.hub_dataset import DATA_FILES, hub_rows, looks_like_dataset
 from rlplay.tasks.task import Example, RewardFunction, Task, chat
 from rlplay.trace.parquet_rows import parquet_rows
 from rlplay.trace.text import quote
-from rlplay.user_code import OwnError
 
 _HELD_OUT_FROM = 10
 _TEXT = "utf-8-sig"

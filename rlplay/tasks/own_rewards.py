@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 
 from rlplay.algorithms.settings import REWARD_MODEL
+from rlplay.containment import OwnError, contained
 from rlplay.tasks.task import Environment, RewardFunction, Task
 from rlplay.tasks.tools import Tools
 from rlplay.trace.text import quote
 from rlplay.trusted import is_module
-from rlplay.user_code import ImportedFunction, OwnError, UserCode, UserFunction, contained
+from rlplay.user_code import ImportedFunction, UserCode, UserFunction
 
 
 def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:

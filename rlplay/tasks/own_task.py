@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 
 from rlplay.algorithms.settings import REWARD_MODEL
+from rlplay.containment import OwnError, contained
 from rlplay.tasks.dataset_row import read_row
 from rlplay.tasks.own_prompts import check_same_answers
 from rlplay.tasks.own_rewards import as_environment, as_reward, named_function
 from rlplay.tasks.task import Example, Task
 from rlplay.trace.text import quote
-from rlplay.user_code import OwnError, UserCode, contained
+from rlplay.user_code import UserCode
 
 
 def make_task(entry: str) -> Task:

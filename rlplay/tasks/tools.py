@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
+from rlplay.containment import OwnError, contained
 from rlplay.tasks.example import Example, Message, RewardFunction
 from rlplay.trace.text import quote
-from rlplay.user_code import OwnError, UserCode, contained
+from rlplay.user_code import UserCode
 
 _OWN_METHODS = ("reset", "get_reward")
 

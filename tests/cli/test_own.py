@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from rlplay.containment import OwnError
 from rlplay.engine import prepare
 from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import load
@@ -21,7 +22,6 @@ from rlplay.tasks.dataset_row import read_row
 from rlplay.tasks.own_prompts import check_reward_weights, load_own
 from rlplay.tasks.own_rewards import load_reward
 from rlplay.tasks.task import Example
-from rlplay.user_code import OwnError
 from tests.cli.command_line import called
 
 pytestmark = pytest.mark.usefixtures("trusts_all")

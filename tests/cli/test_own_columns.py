@@ -12,6 +12,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
+from rlplay.containment import OwnError
 from rlplay.engine.model import load_model
 from rlplay.paths import POCKET_PATH
 from rlplay.scenario.command_line import with_changes
@@ -21,7 +22,6 @@ from rlplay.scenario.scenario_task import tasks_for
 from rlplay.scenario.stage_settings import stage_settings
 from rlplay.tasks.own_prompts import instructed, load_own
 from rlplay.tasks.task import Example, Task
-from rlplay.user_code import OwnError
 from tests.cli.command_line import called
 
 pytestmark = pytest.mark.usefixtures("trusts_all")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rlplay.containment import OwnError
 from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.reproduction import Reproduction
@@ -15,7 +16,6 @@ from rlplay.scenario.stage_settings import stage_settings
 from rlplay.tasks.own_task import make_task
 from rlplay.tasks.task import Example
 from rlplay.trace.runfile import RunReader
-from rlplay.user_code import OwnError
 from tests.cli.command_line import called
 
 pytestmark = pytest.mark.usefixtures("trusts_all")

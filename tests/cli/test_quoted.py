@@ -12,12 +12,12 @@ import yaml
 
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.cli import main as cli
+from rlplay.containment import OwnError
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import VERBS
 from rlplay.scenario.share import Shared, ShareError, shared_in
 from rlplay.tasks.own_prompts import load_own
 from rlplay.trace.text import QUOTED, brief, brief_words, quote
-from rlplay.user_code import OwnError
 from tests.fuzz import in_brief
 
 ALPHABET = "".join(chr(0x21 + n % 0x5A) for n in range(7, 5_000, 7))

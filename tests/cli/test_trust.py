@@ -17,6 +17,7 @@ import pytest
 
 from rlplay import neighbours
 from rlplay.cli import play as cli_play
+from rlplay.containment import OwnError
 from rlplay.engine import headless
 from rlplay.paths import find_run
 from rlplay.scenario.loader import load
@@ -27,7 +28,6 @@ from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trusted import agree, contents, follow, strange
 from rlplay.ui import start
-from rlplay.user_code import OwnError
 from tests.cli.command_line import called
 from tests.recorded import synthetic_started
 

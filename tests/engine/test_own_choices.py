@@ -19,6 +19,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.own_choices import allow, allow_all
 from rlplay.algorithms.settings import Settings, decoded, row
+from rlplay.containment import OwnError
 from rlplay.engine.driver import Driver
 from rlplay.engine.objective import Inputs
 from rlplay.engine.objective import objective as loss_of
@@ -34,7 +35,6 @@ from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.knobs.knobs_screen import KnobsScreen
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.user_code import OwnError
 from tests.engine.conftest import SMALL
 from tests.numbers import numbers_of
 from tests.recorded import SETTINGS as SETTINGS_RECORDED

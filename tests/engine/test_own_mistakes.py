@@ -20,6 +20,7 @@ from rlplay.algorithms.named import preset
 from rlplay.algorithms.own_choices import allow_all
 from rlplay.algorithms.settings import Settings, check, row
 from rlplay.cli import main as cli
+from rlplay.containment import OwnError
 from rlplay.engine.driver import Driver
 from rlplay.engine.optimize import TrainedMinibatch, own_at_fault
 from rlplay.engine.own_functions import allow_functions, check_finite
@@ -38,7 +39,6 @@ from rlplay.ui.formula.loss import objective
 from rlplay.ui.knobs.draft import Draft
 from rlplay.ui.knobs.knobs_screen import KnobsScreen
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.user_code import OwnError
 from tests.recorded import SETTINGS, synthetic_started, synthetic_update
 from tests.ui.stage import settled
 

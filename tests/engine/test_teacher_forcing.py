@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rlplay.cli import main as cli
+from rlplay.containment import OwnError
 from rlplay.engine.driver import Driver
 from rlplay.engine.stages import stages_of
 from rlplay.export.tables import export
@@ -19,7 +20,6 @@ from rlplay.scenario.schema import Job, Scenario
 from rlplay.tasks import load_task
 from rlplay.tasks.own_prompts import load_own
 from rlplay.trace.records import AnyRecord, Evaluated, Sampled, Scored, Stepped
-from rlplay.user_code import OwnError
 from tests.engine.conftest import SMALL
 
 ASKED = [{"role": "user", "content": "Hi"}]

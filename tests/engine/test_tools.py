@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from transformers import AutoTokenizer
 
+from rlplay.containment import OwnError
 from rlplay.engine import sample as sampling
 from rlplay.engine.batch import Prompts
 from rlplay.engine.driver import Driver
@@ -24,7 +25,6 @@ from rlplay.tasks.own_rewards import load_tools
 from rlplay.tasks.task import Example, chat
 from rlplay.tasks.tools import Call, Tools
 from rlplay.trace.records import AnyRecord, Finished, Sampled, Scored
-from rlplay.user_code import OwnError
 from tests.cli.trl_script import with_trl
 
 pytestmark = pytest.mark.usefixtures("trusts_all")

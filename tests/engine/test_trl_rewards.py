@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from rlplay.containment import OwnError
 from rlplay.engine.driver import Driver
 from rlplay.engine.state import Halt
 from rlplay.export.completion_rows import rows
@@ -19,7 +20,6 @@ from rlplay.tasks.task import Example
 from rlplay.trace.answers import measures
 from rlplay.trace.records import AnyRecord, Evaluated, Finished, Scored
 from rlplay.trace.update import Update
-from rlplay.user_code import OwnError
 from tests.engine.test_more_axes import records_of
 
 pytestmark = pytest.mark.usefixtures("trusts_all")

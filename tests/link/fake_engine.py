@@ -14,6 +14,7 @@ from typing import Any
 
 from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.settings import Settings
+from rlplay.containment import OwnError, contained
 from rlplay.engine.engine_process import main
 from rlplay.engine.run_status import RunStatus
 from rlplay.link import framing
@@ -32,7 +33,6 @@ from rlplay.trace.questions import (
 )
 from rlplay.trace.records import AnyRecord, Changed, Finished, Looked, Notice, Rewound
 from rlplay.trace.runfile import RunFileError
-from rlplay.user_code import OwnError, contained
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 
 

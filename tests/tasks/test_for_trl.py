@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from rlplay.containment import OwnError
 from rlplay.tasks import for_trl, load_task
 from rlplay.tasks.own_prompts import load_own, narrowed
 from rlplay.tasks.task import heading
 from rlplay.trace.records import Sampled, Scored
 from rlplay.trace.runfile import RunWriter
-from rlplay.user_code import OwnError
 from tests.recorded import END, synthetic_started, synthetic_update
 
 ASKED = [heading(example) for example in load_task("arithmetic").train[:4]]

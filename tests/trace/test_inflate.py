@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rlplay.containment import OwnError
 from rlplay.foreign.layouts import parquet
 from rlplay.record.format import MAGIC, RecordingError, Remark, pack, part, read
 from rlplay.tasks.own_prompts import load_own
@@ -16,7 +17,6 @@ from rlplay.trace.parquet_rows import parquet_rows
 from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.runfile_format import RunFileError
-from rlplay.user_code import OwnError
 from tests.recorded import synthetic_started
 
 

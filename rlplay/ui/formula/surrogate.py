@@ -14,10 +14,10 @@ from rlplay.algorithms.expression_text import filled as written
 from rlplay.algorithms.own_trial import SURROGATE_ARGUMENTS
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Expression, Symbols
+from rlplay.containment import OwnError
 from rlplay.trace.records import Array
 from rlplay.ui.format.number_cells import plain
 from rlplay.ui.formula.formula_lines import Line, TokenNumbers, absent, digits, note, other_gradients, stripped
-from rlplay.user_code import OwnError
 
 
 def value(s: Settings, numbers: TokenNumbers) -> float | None:
