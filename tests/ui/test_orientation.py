@@ -53,6 +53,7 @@ async def test_escape_skips_it_and_its_verb_brings_it_back():
         assert app.screen is app.panels.main
         assert not lit(app)
         await app.play.perform("orientation")
+        await settled(pilot)
         await pilot.click()
         await settled(pilot)
         assert app.screen.query_one("Vertical").border_title == CARDS[1].title
