@@ -3,14 +3,16 @@
 import msgspec
 import pytest
 
-from rlplay.link.messages import Advance, Pause, Recorded, Status
+from rlplay.link.messages import Advance, Failed, Pause, Recorded, Status
 from rlplay.trace.records import Changed, Finished, Rewound
+from rlplay.trace.update import Update
 from rlplay.ui.compare.compare_screen import _difference
-from rlplay.ui.compare.two_runs import RunPair
+from rlplay.ui.compare.two_runs import MomentPair, RunPair, place
 from rlplay.ui.session.session import Session
 from tests.recorded import synthetic_started, synthetic_update
 from tests.ui.stage import CHOSEN as SETTINGS
 from tests.ui.stage import Fed
+from tests.written import sampled_of, update_with
 
 
 def a_session(updates, live=True, running=False):
@@ -60,6 +62,70 @@ def test_what_a_run_has_undone_is_compared_no_longer():
     assert pair.updates()[0] is one.run.updates[4], "not the one that was loaded before"
 
 
+def test_a_pair_moves_among_the_updates_that_both_have_and_keeps_the_last_ones():
+    one, other, loaded = a_session(20), a_session(20), []
+    one.source.kept = {number: Update(number) for number in range(1, 21)}
+    other.source.kept = {number: Update(number) for number in (2, 3, 5, 7, 30)}
+    pair = RunPair(one, other)
+    moves = [(pair.move(step), pair.number) for step in (-1, -1, -1, -1, -1, 1, 1)]
+    assert moves == [(True, 7), (True, 5), (True, 3), (True, 2), (False, 2), (True, 3), (True, 5)]
+    one.source.load = lambda number: loaded.append(number) or one.source.kept[number]
+    for pair.picked in (1, 2, 3, 4, 5, 2, 1, 0, 20, 21):
+        pair.updates()
+    assert loaded == [1, 2, 3, 4, 5, 1, 20], "four of each run are kept"
+    assert pair.updates() == (None, None), "not finished yet"
+
+
+def test_one_run_at_two_of_its_updates():
+    session = a_session(4)
+    for number in (2, 3):
+        for record in synthetic_update(number):
+            session.run.add(record)
+    pair = MomentPair(session, 2, 3)
+    assert pair.updates() == (session.run.updates[2], session.run.updates[3])
+    assert (pair.marked, pair.values(0), pair.values(1)) == ((2, 3), ["update 2"], ["update 3"])
+
+
+def test_runs_are_identical_as_long_as_tokens_and_numbers_are():
+    def pair(*updates):
+        sessions = a_session(1), a_session(1)
+        for session, update in zip(sessions, updates, strict=True):
+            session.source.kept = {1: update}
+        return RunPair(*sessions)
+
+    records = synthetic_update(1)
+    whole, other = update_with(*records), update_with(*records[:-1], synthetic_update(1, seed=1)[-1])
+    again, unfinished = update_with(*records), update_with(*records[:-1])
+    assert pair(whole, again).identical
+    assert pair(unfinished, update_with(*records[:1])).identical
+    elsewhere = update_with(sampled_of(["a"]), records[-1])
+    differing = [whole, elsewhere], [whole, other], [whole, unfinished], [unfinished, whole], [Update(1), Update(1)]
+    assert not any(pair(*updates).identical for updates in (*differing, [None, whole], [whole, None], [None, None]))
+
+
+def test_a_run_is_starting_until_it_has_begun_and_said_where_it_is():
+    ready = begun()
+    ready.apply(Status(False, 0, "sample", SETTINGS))
+    assert RunPair(ready, ready).starting == ""
+    for other in (begun(), a_session(0)):
+        assert (RunPair(ready, other).starting, RunPair(other, ready).starting) == ("B", "A")
+        other.apply(Failed("no engine"))
+        assert RunPair(ready, other).starting == ""
+    assert RunPair(ready, Session(Fed())).differences() == RunPair(Session(Fed()), ready).differences() == []
+
+
+def test_where_a_run_is_in_words():
+    waiting, failed = a_session(3), a_session(3)
+    failed.apply(Failed("no engine"))
+    said = [place(each) for each in (failed, Session(Fed()), a_session(3), a_session(3, running=True))]
+    assert said == ["ended: no engine", "starting the engine 0%", "update 3 · paused", "update 3 · running"]
+    assert place(a_session(3, live=False)) == "update 3"
+    waiting.apply(Status(False, 3, "score", SETTINGS, asks=[1], waits=True))
+    assert place(waiting) == "update 3 · waiting for your labels: press A"
+    waiting.apply(Status(False, 3, "score", SETTINGS, asks=[1]))
+    assert place(waiting) == "update 3 · paused"
+
+
 def test_differences_are_those_of_the_update_compared():
     one, other = a_session(4), a_session(4)
     for session in (one, other):
@@ -67,8 +133,16 @@ def test_differences_are_those_of_the_update_compared():
     other.run.timeline.add(Changed(update=3, phase="sample", name="beta", value=0.1, previous=0.05))
     pair = RunPair(one, other)
     assert pair.differences() == ["beta 0.05 → 0.1"]
+    assert (pair.values(0), pair.values(1), pair.earlier) == (["beta 0.05"], ["beta 0.1"], [])
     pair.picked = 2
-    assert pair.differences() == []
+    assert pair.differences() == pair.differences(now=True) == []
+    other.apply(Status(False, 4, "sample", {**SETTINGS, "beta": 0.3}))
+    assert pair.differences(now=True) == ["beta 0.05 → 0.3"]
+    early = begun(settings={**SETTINGS, "beta": 0.1})
+    early.run.timeline.add(Changed(update=2, phase="sample", name="beta", value=0.05, previous=0.1))
+    pair = RunPair(early, one)
+    pair.picked = 2
+    assert pair.earlier == ["beta"]
 
 
 TWO = [{"name": "imitate", "updates": 2}, {"name": "compare", "updates": 3}]

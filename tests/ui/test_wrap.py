@@ -38,5 +38,5 @@ def test_words_of_several_tokens_stay_together():
 
 
 def test_a_newline_begins_a_line():
-    lines = lines_of(["a", "⏎", "b"], 20)
-    assert ["".join(cell.text for cell in line) for line in lines] == ["a⏎", "b"]
+    lines = lines_of(["a", "⏎", "b", "c"], 2)
+    assert ["".join(cell.text for cell in line) for line in lines] == ["a⏎", "bc"]

@@ -45,7 +45,7 @@ def order(update: Update | None, sort: Sort) -> list[int]:
     if key is None:
         return [int(row) for row in np.argsort(group, kind="stable")]
     key = np.where(np.isnan(key), np.inf, -key if sort.falling else key)
-    best = np.full(int(group.max(initial=-1)) + 1, np.inf)
+    best = np.full(len(update.sampled.prompts), np.inf)
     np.minimum.at(best, group, key)
     return [int(row) for row in np.lexsort((here, key, group, best[group]))]
 
