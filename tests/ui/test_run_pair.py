@@ -64,8 +64,8 @@ def test_what_a_run_has_undone_is_compared_no_longer():
 
 def test_a_pair_moves_among_the_updates_that_both_have_and_keeps_the_last_ones():
     one, other, loaded = a_session(20), a_session(20), []
-    one.source.kept = {number: Update(number) for number in range(1, 21)}
-    other.source.kept = {number: Update(number) for number in (2, 3, 5, 7, 30)}
+    one.source.kept = {number: Update(number) for number in range(1, 21) if number != 6}
+    other.source.kept = {number: Update(number) for number in (2, 3, 5, 6, 7, 30)}
     pair = RunPair(one, other)
     moves = [(pair.move(step), pair.number) for step in (-1, -1, -1, -1, -1, 1, 1)]
     assert moves == [(True, 7), (True, 5), (True, 3), (True, 2), (False, 2), (True, 3), (True, 5)]
@@ -217,6 +217,8 @@ def test_settings_that_differed_before_are_not_passed_over():
 def test_file_contents_are_not_reported_as_equal():
     own = scenario(dataset="a.jsonl", reward=["a.py:f"])
     assert differing(text=own).endswith("; contents of data and reward files are not compared")
+    assert RunPair(begun(), begun(own)).names_files
+    assert not RunPair(begun(), Session(Fed())).names_files
 
 
 def scenario(**fields):
