@@ -88,28 +88,6 @@ async def test_keys_step_through_what_was_recorded(run):
         assert app.play.session.shown.number == 4, "there is nothing after the end"
 
 
-async def test_undo_reaches_the_start(run):
-    app = RlplayApp(ReplaySource(run))
-    async with app.run_test(size=(160, 45)) as pilot:
-        await opened(pilot)
-        for _ in range(6):
-            await pressed(pilot, "z")
-        assert all_text(app.panels.tokens) == ""
-        await pressed(pilot, "u")
-        assert app.play.session.shown.number == 1
-
-
-async def test_running_plays_on_and_space_stops_it(run, monkeypatch):
-    monkeypatch.setattr(sources, "PACE", 0.01)
-    app = RlplayApp(ReplaySource(run))
-    async with app.run_test(size=(160, 45)) as pilot:
-        await opened(pilot)
-        await pilot.press("space")
-        await until(pilot, lambda: app.play.session.status.finished and not app.play.session.status.running)
-        assert app.play.session.shown.number == 4
-        assert not app.play.session.status.running
-
-
 async def test_settings_cannot_be_changed(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
@@ -220,17 +198,6 @@ async def test_an_unreadable_update_is_reported_while_a_key_moves(run):
         assert not app.panels.banner.has_class("-visible")
         await pressed(pilot, "z")
         assert app.play.session.shown.number == 3
-
-
-async def test_going_back_lands_on_an_update_that_was_kept(run):
-    with sqlite3.connect(run) as db:
-        db.execute("DELETE FROM records WHERE number = 3 AND kind != 'finished'")
-    app = RlplayApp(ReplaySource(run))
-    async with app.run_test(size=(160, 45)) as pilot:
-        await opened(pilot)
-        await pressed(pilot, "z")
-        assert app.play.session.shown.number == 2
-        assert app.play.session.shown.sampled is not None
 
 
 async def test_a_damaged_record_is_reported_without_waiting(run):

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from rlplay.link.messages import UNSAID, Abilities, Failed, Loading, LogLine, Recorded, Status
+from rlplay.link.messages import UNSAID, Abilities, Failed, Loading, LogLine, Recorded, RecordView, Status
 from rlplay.scenario.loader import load
 from rlplay.trace.history import History
 from rlplay.trace.records import Notice, Rewound
@@ -39,6 +39,8 @@ def finished(*numbers, **attributes):
 def test_each_event_says_what_it_changed():
     session = Session(Fed())
     assert session.take_changes() == {"update", "history", "status"}
+    assert (session.undone, session.last_finished, session.seconds) == (0, 0, 0)
+    assert session.looked == RecordView("auto", 0, 0)
     begun, *_, sampled = synthetic_sampling(1)
     _, scored, *_, last = synthetic_update(1)
     events = [
@@ -66,8 +68,9 @@ def test_each_event_says_what_it_changed():
     assert [each.level for each in session.notices] == ["error", "odd"]
     assert session.seconds == 2 * last.seconds
     for act, changed in ((session.back_to_live, {"update", "status"}), (session.recover, {"status"})):
+        version = session.version
         act()
-        assert session.take_changes() == changed
+        assert (session.take_changes(), session.version > version) == (changed, True)
 
 
 def test_what_is_being_loaded_ends_with_the_first_status_or_a_failure():
@@ -204,6 +207,14 @@ def test_an_error_stops_a_live_engine_until_it_runs_again():
     recording = session_of(synthetic_started(), live=False)
     recording.apply(notice("error"))
     assert recording.stopped == ""
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_only_what_rlplays_own_engine_runs_may_run_here_too(own, monkeypatch):
+    allowed = []
+    monkeypatch.setattr("rlplay.ui.session.session.allow_running", allowed.append)
+    session_of(own_engine=own).apply(status())
+    assert allowed == [CHOSEN] * own
 
 
 def test_settings_of_every_moment():

@@ -1,9 +1,6 @@
 """What goes wrong: engines that die, fall silent or never begin, and text that would take over the terminal."""
 
 import unicodedata
-from typing import ClassVar
-
-import pytest
 
 from rlplay.link.messages import Failed
 from rlplay.scenario.schema import Job, Scenario
@@ -16,19 +13,6 @@ from tests.ui.stage import Fed, all_text, on_screen, playground, settled, shown,
 
 WIDE = (160, 45)
 EVIL = "\x1b]0;owned\x07\x9b31m"
-
-
-class _Refusing:
-    """An engine that cannot be started."""
-
-    jobs: ClassVar[list[Job]] = []
-
-    async def start(self, job):
-        self.jobs.append(job)
-        raise OSError("no such program")
-
-    async def close(self):
-        pass
 
 
 async def test_the_engine_dies_and_comes_back():
@@ -81,21 +65,6 @@ async def test_an_error_the_engine_stopped_at_stays_in_sight_until_it_goes_on():
         assert "stopped" not in shown(app.panels.header)
 
 
-async def test_a_start_that_failed_is_tried_again_as_a_start(tmp_path, monkeypatch):
-    monkeypatch.setattr("rlplay.link.client.EngineProcess", _Refusing)
-    _Refusing.jobs.clear()
-    run = tmp_path / "run.rlplay"
-    source = LiveSource(Job(scenario=Scenario(name="n", title="t", question="q", settings={}), run=str(run)))
-    for _ in range(2):
-        with pytest.raises(OSError, match="no such program"):
-            await source.start()
-    synthetic_run(run, updates=1)
-    with pytest.raises(OSError, match="no such program"):
-        await source.start()
-    await source.close()
-    assert [job.resume for job in _Refusing.jobs] == [False, False, True]
-
-
 async def test_an_engine_that_never_began_offers_no_snapshot():
     source = Fed()
     app = RlplayApp(source)
@@ -133,17 +102,6 @@ async def test_foreign_text_is_shown_not_obeyed():
             assert not [
                 character for character in text if unicodedata.category(character) == "Cc" and character != "\n"
             ]
-
-
-async def test_a_run_that_goes_on_brings_its_past(tmp_path, monkeypatch):
-    monkeypatch.setattr("rlplay.link.client.EngineProcess", _Refusing)
-    run = synthetic_run(tmp_path / "run.rlplay", updates=2)
-    scenario = Scenario(name="n", title="t", question="q", settings={})
-    source = LiveSource(Job(scenario=scenario, run=str(run), resume=True))
-    with pytest.raises(OSError, match="no such program"):
-        await source.start()
-    assert source._past.history.series("reward")[0] == [1, 2]
-    await source.close()
 
 
 def test_a_run_file_that_was_deleted_and_written_again_is_read_on(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -104,12 +104,13 @@ class ReplaySource(RecordedSource):
         """Open the run; RunFileError if it cannot be read."""
         super().__init__(path)
         check_understood(self._reader)
-        self._whole: Update | None = None
+        self._whole = Update(0)
         self._point = 0
         self._problem = ""
         self._running: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
         self._copy: Copy | None = None
+        self._thread: asyncio.Future[Any] | None = None
 
     async def start(self) -> None:
         """Show the newest update."""
@@ -151,18 +152,17 @@ class ReplaySource(RecordedSource):
         self._stop()
         if self._watch is not None:
             self._watch.cancel()
+        if self._thread is not None:
+            await asyncio.wait([self._thread])
         await super().close()
 
     def _status(self) -> None:
-        number = 0 if self._whole is None else self._whole.number
-        done = self._whole is None or self._point >= length(self._whole)
-        phase = "sample" if self._whole is None else at(self._whole, self._point).phase
-        numbers = self.recorded()
+        number, done, numbers = self._whole.number, self._at_end, self.recorded()
         self._put(
             Status(
                 running=self._running is not None and not self._running.done(),
                 update=number if done else number - 1,
-                phase=phase,
+                phase=at(self._whole, self._point).phase,
                 settings=self._reader.settings(number),
                 finished=done and (not numbers or number >= numbers[-1]),
                 recorded=max(numbers, default=0),
@@ -172,7 +172,6 @@ class ReplaySource(RecordedSource):
     def _go(self, number: int) -> None:
         """Go to the end of update `number`; 0 is the start of the run."""
         self._read(number)
-        assert self._whole is not None
         self._point = length(self._whole)
         self._show()
         self._status()
@@ -185,25 +184,26 @@ class ReplaySource(RecordedSource):
         except RunFileError as error:
             self._problem = str(error)
 
+    @property
+    def _at_end(self) -> bool:
+        return self._point >= length(self._whole)
+
     def _show(self) -> None:
-        assert self._whole is not None
         self._put(Moved(at(self._whole, self._point), self._problem))
 
     def _advance(self, until: Stride) -> bool:
-        if self._whole is None or self._point >= length(self._whole):
-            here = 0 if self._whole is None else self._whole.number
-            later = [number for number in self.recorded() if number > here]
+        if self._at_end:
+            later = [number for number in self.recorded() if number > self._whole.number]
             if not later:
                 return False
             self._read(later[0])
-        assert self._whole is not None
         self._point = onward(self._whole, self._point, until)
         self._show()
         return True
 
     async def _play(self) -> None:
         numbers = self.recorded()
-        if self._whole is not None and numbers and self._whole.number >= numbers[-1]:
+        if numbers and self._whole.number >= numbers[-1]:
             self._go(0)
         while self._advance("update"):
             self._status()
@@ -223,21 +223,25 @@ class ReplaySource(RecordedSource):
         except (RunFileError, ForeignRunError, OSError) as error:
             self._put(Failed(str(error)))
 
+    async def _in_thread(self, work: Callable[..., Any], *given: Any) -> Any:
+        """Do `work` in a thread, which `close` waits for: closing its file meanwhile would end the program."""
+        self._thread = asyncio.ensure_future(asyncio.to_thread(work, *given))
+        return await asyncio.shield(self._thread)
+
     async def _grow(self) -> None:
-        self._copy = await asyncio.to_thread(copy_again, self._reader)
+        self._copy = await self._in_thread(copy_again, self._reader)
         while True:
             await asyncio.sleep(POLL_SECONDS)
             if self._copy is not None:
-                await asyncio.to_thread(self._copy.pull)
+                await self._in_thread(self._copy.pull)
             fresh = self._reader.follow(self._seen)
             if not fresh:
                 continue
             self._seen = fresh[-1][0]
-            at_end = self._whole is None or self._point >= length(self._whole)
-            was_newest = at_end and self._running is None
+            stays = not self._at_end or self._running is not None
             if any(isinstance(record, (Finished, Changed, Staged, Rewound, Evaluated)) for _, record in fresh):
                 back_to = min((record.update for _, record in fresh if isinstance(record, Rewound)), default=None)
                 self._put(restored(self._reader, back_to))
             numbers = self.recorded()
-            if was_newest and numbers:
+            if numbers and not stays:
                 self._go(numbers[-1])
