@@ -49,7 +49,7 @@ class TokenBatch:
     ids: Tensor
     lengths: Tensor
 
-    def of(self, rows: Tensor) -> TokenBatch:
+    def select(self, rows: Tensor) -> TokenBatch:
         """Those of the completions `rows` alone."""
         return TokenBatch(self.prompts, self.group[rows], self.ids[rows], self.lengths[rows])
 
@@ -159,7 +159,7 @@ class Batch:
     def tokens(self, rows: Tensor | None = None) -> TokenBatch:
         """The completions `rows` (all by default), still L wide, for a forward pass."""
         every = TokenBatch(self.prompts, self.group, self.ids, self.lengths)
-        return every if rows is None else every.of(rows)
+        return every if rows is None else every.select(rows)
 
     def flat(self, values: Tensor, rows: Tensor | None = None) -> Array:
         """Values [N or R, L, ...] of the completions `rows` (all by default) without padding, in order, as numpy."""

@@ -30,7 +30,7 @@ from rlplay.engine.loop import Moment, train
 from rlplay.engine.out_of_memory import begins_again, is_out_of_memory, release, remedy
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.own_metrics import measured
-from rlplay.engine.phases import beyond, ends_phase
+from rlplay.engine.phases import ends_phase, point_after
 from rlplay.engine.preference_pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.probability_history import recall
@@ -319,7 +319,7 @@ class Driver:
             compared = len(moment.group) > len(moment.prompts)
             self._pairs = np.flatnonzero(~identical_answers(moment)).tolist() if compared else []
         if ends_phase(moment):
-            self._enter(beyond(self._point, moment))
+            self._enter(point_after(self._point, moment))
         if isinstance(moment, Finished) and stage_at(self._plan.stages, self._done) == self._state.stage:
             self._keep()  # first: who is killed in between has not seen the update end
         self._emit(moment)
@@ -391,7 +391,7 @@ class Driver:
             if isinstance(moment, Unlabelled):
                 raise ValueError(f"update {self._point[0]} cannot be repeated: its labels were not recorded")
             if ends_phase(moment):
-                self._enter(beyond(self._point, moment))
+                self._enter(point_after(self._point, moment))
             if isinstance(moment, Finished):
                 self._cross()
         self._clock.take()

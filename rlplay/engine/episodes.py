@@ -45,7 +45,7 @@ class Episodes:
             examples = [batch.prompts.examples[g] for g in batch.group.tolist()]
             batch.answering = [_halting(lambda e=each: environment.begin(e)) for each in examples]  # type: ignore[misc]
 
-    def said(self, rows: Tensor, tokens: Tensor, position: int) -> Tensor:
+    def with_environment(self, rows: Tensor, tokens: Tensor, position: int) -> Tensor:
         """`tokens` [R] of the completions `rows` at `position`, with the environment's where it is speaking."""
         tokens = tokens.clone()
         for i, row in enumerate(rows.tolist()):

@@ -243,7 +243,7 @@ def _scores(
     width = tokens.ids.shape[1]
 
     def scored(rows: Tensor) -> list[Tensor]:
-        some, found, likeliest = tokens.of(rows), [], []
+        some, found, likeliest = tokens.select(rows), [], []
         for chunk in forward(lm, model, some):
             here = (chunk.rows, slice(chunk.logits.shape[1]))
             wanted = torch.cat([some.ids[here][..., None], top_ids[rows][here]], dim=-1)

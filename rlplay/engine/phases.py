@@ -7,7 +7,7 @@ from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped
 from rlplay.trace.settings_timeline import Point, next_point
 
 
-def beyond(point: Point, moment: Moment) -> Point:
+def point_after(point: Point, moment: Moment) -> Point:
     """What follows the phase that `moment` ends; an update without an optimizer step ends in phase "update"."""
     return (moment.update + 1, "sample") if isinstance(moment, Finished) else next_point(point)
 

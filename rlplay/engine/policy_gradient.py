@@ -35,9 +35,9 @@ def gradients(batch: Batch, rows: Tensor, state: State) -> TrainedMinibatch:
 
     def parts_of() -> list[tuple[Tensor, TrainedMinibatch]]:
         pieces = torch.split(loud, rows_at_once(state.lm, batch.ids.shape[1])) if len(loud) else ()
-        parts = [(part, _backward(batch, rows[part], share.of(part), state)) for part in pieces]
+        parts = [(part, _backward(batch, rows[part], share.select(part), state)) for part in pieces]
         if len(quiet):
-            parts.append((quiet, _silent(batch, rows[quiet], share.of(quiet), state)))
+            parts.append((quiet, _silent(batch, rows[quiet], share.select(quiet), state)))
         return parts
 
     parts = [part for own in ranks.each(parts_of) for part in own]
@@ -92,7 +92,7 @@ class Share:
     bonus: Tensor
     tokens: int
 
-    def of(self, places: Tensor) -> Share:
+    def select(self, places: Tensor) -> Share:
         """That of the completions at `places`, int64."""
         return Share(self.weights[places], self.keep[places], self.bonus[places], self.tokens)
 

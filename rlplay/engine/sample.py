@@ -120,7 +120,7 @@ def _sampled(
         tokens = logprobs.argmax(-1) if greedy else _choose(cut(logprobs, top_p, top_k), draws[active, position])
         going = batch.truncated[active]  # a finished row may still be computed until it is dropped
         if episodes is not None:
-            tokens = episodes.said(active, tokens, position)
+            tokens = episodes.with_environment(active, tokens, position)
         _write(batch, position, active, going, logprobs, tokens, keep)
         ended = torch.isin(tokens, ends) & ~batch.environment[active, position]
         if episodes is not None:

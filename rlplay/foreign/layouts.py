@@ -84,9 +84,9 @@ LAYOUTS = (
     FileLayout("prime-rl", f"token_exports/{_RANKS}", _STEP, lines, rows.prime_rl,
            marker="token_exports/step_*/STABLE", step=rows.prime_rl_step),
     FileLayout("tinker-cookbook", _SUMMARIES, re.compile(r"iteration_(\d+)/"), lines, tinker.summaries, 0,
-           about=tinker.known),
+           about=tinker.configured),
     FileLayout("verl", "*.jsonl", re.compile(r"^(\d+)\.jsonl$"), lines, rows.verl),
 )  # fmt: skip
 SEGMENTS = FileLayout("tinker-cookbook", "tokens/segments/*.parquet", re.compile(r"$"), parquet, tinker.segments, 0,
-                  about=tinker.known)  # fmt: skip
+                  about=tinker.configured)  # fmt: skip
 """The token database: any file may hold rows of any iteration."""

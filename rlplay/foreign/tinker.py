@@ -76,7 +76,7 @@ def _rollouts(update: int, answers: list[TextAnswer], totals: list[Any], metrics
     return worded(update, answers, rewards, {name: float(name == REWARD) for name in rewards})
 
 
-def known(log_path: Path) -> dict[str, Any]:
+def configured(log_path: Path) -> dict[str, Any]:
     """What `config.json` says of a run, as arguments of `beginning`; empty without one that can be read."""
     try:
         config = json.loads((log_path / "config.json").read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ MOST = 400
 """Digests kept of a run that grows; each takes some kilobytes."""
 
 
-class Taken(NamedTuple):
+class UpdateDigest(NamedTuple):
     """An update's digest, with the state of the update that it is of."""
 
     number: int
@@ -29,10 +29,10 @@ class Taken(NamedTuple):
     digest: Digest
 
 
-def taken(update: Update) -> Taken | None:
+def digest_update(update: Update) -> UpdateDigest | None:
     """The digest of an update as far as it has come, made by any thread; None before its answers are all sampled."""
     state, made = _state(update), digest(update)
-    return None if made is None else Taken(update.number, state, made)
+    return None if made is None else UpdateDigest(update.number, state, made)
 
 
 class Health:
@@ -40,27 +40,27 @@ class Health:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._taken: dict[int, Taken] = run.by_update()
+        self._digests: dict[int, UpdateDigest] = run.by_update()
 
     def add(self, update: Update) -> None:
         """Take an update as far as it has come; the same state again costs nothing."""
-        if not self.holds(update) and (made := taken(update)) is not None:
+        if not self.holds(update) and (made := digest_update(update)) is not None:
             self.keep(made)
 
-    def keep(self, made: Taken) -> None:
+    def keep(self, made: UpdateDigest) -> None:
         """Take an update whose digest has been made already."""
-        self._taken[made.number] = made
-        if len(self._taken) > MOST:
+        self._digests[made.number] = made
+        if len(self._digests) > MOST:
             self._thin()
 
     def holds(self, update: Update) -> bool:
         """Whether an update has been taken in its present state."""
-        known = self._taken.get(update.number)
+        known = self._digests.get(update.number)
         return known is not None and known.state == _state(update)
 
     def knows(self, number: int) -> bool:
         """Whether an update has been taken to its end."""
-        return number in self._taken and self._taken[number].digest.finished
+        return number in self._digests and self._digests[number].digest.finished
 
     def evidence(self, last: int, recorded: SomeSettings) -> Evidence | None:
         """What is known up to update `last`, with the settings on record; None before any answer is.
@@ -69,16 +69,16 @@ class Health:
         """
         history, started = self.run.history, self.run.started
         first = max((border for border in history.stage_borders if border <= last), default=0)
-        known = [self._taken[n].digest for n in sorted(self._taken) if first <= n <= last]
+        known = [self._digests[n].digest for n in sorted(self._digests) if first <= n <= last]
         ends = {} if started is None else started.ends
         return Evidence(last, first, known, history, decoded(recorded), ends, recorded.keys()) if known else None
 
     def _thin(self) -> None:
         """Forget every second update but the newest ones and the first ones of each stage."""
-        numbers, borders = sorted(self._taken), [0, *self.run.history.stage_borders]
+        numbers, borders = sorted(self._digests), [0, *self.run.history.stage_borders]
         begun = {n for border in borders for n in [each for each in numbers if each >= border][:FIRST]}
         for number in [n for n in numbers[:-LAST] if n not in begun][::2]:
-            del self._taken[number]
+            del self._digests[number]
 
     def findings(self, last: int, recorded: SomeSettings) -> list[Finding]:
         """The problems up to update `last`, the gravest first."""

@@ -133,7 +133,7 @@ def test_a_batch_in_parts_gives_the_same_loss_and_gradient(algorithm: str, seed:
         for rows_at_once in (len(rows), size):
             now, loss = fixture.logprobs.clone().requires_grad_(), torch.zeros(())
             for part in rows.split(rows_at_once):
-                share = whole.of(part)
+                share = whole.select(part)
                 inputs = Inputs(
                     now[part], fixture.old[part], fixture.ref[part], advantages[part], entropy=fixture.entropy[part]
                 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from rlplay.health.health_of_run import FIRST, LAST, MOST, Health, Taken, examine_run, undone
+from rlplay.health.health_of_run import FIRST, LAST, MOST, Health, UpdateDigest, examine_run, undone
 from rlplay.trace.records import Staged
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunWriter
@@ -24,7 +24,7 @@ def test_the_newest_updates_and_the_beginning_of_each_stage_stay_known() -> None
     run.add(Staged(update=BORDER + 1, index=1, stages=2, name="b", settings={}))
     health = Health(run)
     for number in range(1, LONG + 1):
-        health.keep(Taken(number, ("done", 1), digest_of(number)))
+        health.keep(UpdateDigest(number, ("done", 1), digest_of(number)))
     known = [n for n in range(1, LONG + 1) if health.knows(n)]
     assert MOST / 2 < len(known) <= MOST
     assert known[:FIRST] == [1, 2, 3, 4, 5]
@@ -42,7 +42,7 @@ def taken(updates: int, *stages: int) -> Health:
     for index, begun in enumerate(stages):
         health.run.add(Staged(update=begun, index=index, stages=len(stages), name=f"stage {index}", settings={}))
     for number in range(1, updates + 1):
-        health.keep(Taken(number, ("done", 1), digest_of(number)))
+        health.keep(UpdateDigest(number, ("done", 1), digest_of(number)))
     return health
 
 

@@ -19,7 +19,7 @@ import trl
 
 from rlplay.foreign.recording import Recording
 from rlplay.record.trl import compat
-from rlplay.record.trl.trainer_kind import known
+from rlplay.record.trl.trainer_kind import recognise
 from rlplay.trace.records import Credited, Finished, Notice, Sampled, Scored, Stepped
 from tests.record.trainers import TRAINERS
 from tests.record.watched import Run, hanging
@@ -91,7 +91,7 @@ def test_torch_has_the_names() -> None:
 
 def test_trainers_lack_none_of_them(trainers: dict[str, Any]) -> None:
     assert {kind: compat.gone(trainer, kind) for kind, trainer in trainers.items()} == {kind: [] for kind in trainers}
-    assert all(known(trainer).same_loss for trainer in trainers.values())
+    assert all(recognise(trainer).same_loss for trainer in trainers.values())
 
 
 @pytest.mark.parametrize("name", ["GENERATE", "SCORE", "LOGS", "METRICS", "BUFFER", "EPOCH", "FINALIZE"])

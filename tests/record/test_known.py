@@ -12,7 +12,7 @@ pytest.importorskip("trl", reason='TRL is not installed: pip install -e ".[parit
 
 import trl
 
-from rlplay.record.trl.trainer_kind import KnownTrainer, known
+from rlplay.record.trl.trainer_kind import KnownTrainer, recognise
 from tests.record.trainers import TRAINERS
 
 
@@ -52,11 +52,13 @@ def other(self: Any, *_: Any, **__: Any) -> Any:
 )
 def test_a_subclass(kind: str, own: dict[str, Any], same: bool, tmp_path: Path) -> None:
     cls = type("_UnslothMyTrainer", (getattr(trl, kind),), own)
-    assert known(_as(cls, tmp_path, kind)) == KnownTrainer("_UnslothMyTrainer", kind, same)
+    assert recognise(_as(cls, tmp_path, kind)) == KnownTrainer("_UnslothMyTrainer", kind, same)
 
 
 def test_a_copy_is_watched_as_its_original_without_a_formula(tmp_path: Path) -> None:
-    assert known(_as(_copied(), tmp_path, "GRPOTrainer")) == KnownTrainer("_UnslothGRPOTrainer", "GRPOTrainer", False)
+    assert recognise(_as(_copied(), tmp_path, "GRPOTrainer")) == KnownTrainer(
+        "_UnslothGRPOTrainer", "GRPOTrainer", False
+    )
 
 
 def test_a_method_set_on_the_trainer(tmp_path: Path) -> None:
@@ -68,9 +70,9 @@ def test_a_method_set_on_the_trainer(tmp_path: Path) -> None:
         return inner(*values, **options)
 
     trainer.compute_loss = timed
-    assert known(trainer).same_loss
+    assert recognise(trainer).same_loss
     trainer.compute_loss = functools.partial(other, trainer)
-    assert not known(trainer).same_loss
+    assert not recognise(trainer).same_loss
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_a_method_set_on_the_trainer(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_trainers_of_trl_with_a_loss_of_their_own(name: str, kind: str, tmp_path: Path) -> None:
-    found = known(TRAINERS[name](tmp_path, []))
+    found = recognise(TRAINERS[name](tmp_path, []))
     assert (found.kind, found.same_loss) == (kind, False)
 
 
@@ -89,15 +91,15 @@ def test_a_copy_that_takes_the_place_of_its_original(tmp_path: Path, monkeypatch
     """Unsloth assigns its copies, and its versions of some methods, to TRL's names."""
     patched = TRAINERS["GRPOTrainer"](tmp_path, [])
     monkeypatch.setattr(trl.GRPOTrainer, "_compute_loss", other)
-    assert not known(patched).same_loss
+    assert not recognise(patched).same_loss
     monkeypatch.undo()
     copy = _copied(__module__="unsloth_compiled_module_grpo_trainer")
     trainer = _as(copy, tmp_path, "GRPOTrainer")
     monkeypatch.setattr(trl, "GRPOTrainer", copy)
-    assert known(trainer) == KnownTrainer("_UnslothGRPOTrainer", "GRPOTrainer", False)
+    assert recognise(trainer) == KnownTrainer("_UnslothGRPOTrainer", "GRPOTrainer", False)
 
 
 def test_a_trainer_that_only_has_the_name_of_one(tmp_path: Path) -> None:
     base = type(TRAINERS["experimental.CPOTrainer"](tmp_path, []))
     cls = type("RLOOTrainer", (base,), {"__module__": "mine"})
-    assert known(_as(cls, tmp_path, "experimental.CPOTrainer")) == KnownTrainer("RLOOTrainer", "", False)
+    assert recognise(_as(cls, tmp_path, "experimental.CPOTrainer")) == KnownTrainer("RLOOTrainer", "", False)

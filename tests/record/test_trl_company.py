@@ -21,7 +21,7 @@ from transformers import PreTrainedModel, TrainerCallback
 
 from rlplay.foreign.recording import Recording
 from rlplay.record.trl import RlplayCallback
-from rlplay.record.trl.trainer_kind import known
+from rlplay.record.trl.trainer_kind import recognise
 from rlplay.trace.records import AnyRecord, Evaluated, Finished, Notice, Sampled, Scored, Stepped
 from tests.record.trainers import TRAINERS
 from tests.record.watched import Run, hanging
@@ -295,7 +295,7 @@ def test_an_override_that_looks_like_its_parents_method_is_another_loss(kind: st
         return parent(*values, **options)
 
     trainer.__class__ = type("Mine", (type(trainer),), {own: override})
-    assert not known(trainer).same_loss
+    assert not recognise(trainer).same_loss
 
 
 def test_answers_that_a_subclass_sorts_anew_have_no_rewards_of_others(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ with warnings.catch_warnings():
 from rlplay.algorithms.settings import decoded
 from rlplay.foreign.recording import Recording
 from rlplay.record.trl import RlplayCallback
-from rlplay.record.trl.trainer_kind import known
+from rlplay.record.trl.trainer_kind import recognise
 from rlplay.record.trl.trainer_options import settings_of
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped
 from tests.record import tiny
@@ -295,9 +295,9 @@ def test_options_that_change_the_loss_leave_it_without_a_formula(tmp_path: Path)
     changed = {"ld_alpha": 0.5, "use_weighting": True, "f_divergence_type": "forward_kl"}
     for name, value in changed.items():
         trainer = _dpo({name: value}, tmp_path / name)
-        assert "algorithm" not in settings_of(trainer, known(trainer)), name
+        assert "algorithm" not in settings_of(trainer, recognise(trainer)), name
     trainer = _dpo({"label_smoothing": 0.2}, tmp_path / "smooth")  # which TRL's sigmoid loss does not read
-    settings = settings_of(trainer, known(trainer))
+    settings = settings_of(trainer, recognise(trainer))
     assert settings["algorithm"] == "dpo"
     assert "label_smoothing" not in settings
 

@@ -23,7 +23,7 @@ from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.foreign.recording import Recording
 from rlplay.health.digest import digest
 from rlplay.record.trl import RlplayCallback
-from rlplay.record.trl.trainer_kind import known
+from rlplay.record.trl.trainer_kind import recognise
 from rlplay.record.trl.trainer_options import settings_of
 from rlplay.trace.records import LEFT_OUT, AnyRecord, CorrectionRule, Credited, Finished, Sampled, Stepped
 from rlplay.trace.update import Update
@@ -203,9 +203,9 @@ def test_a_vespo_run_with_the_correction_has_no_formula(tmp_path: Path) -> None:
     """VESPO takes the correction into its own weight, which rlplay's surrogate does not have."""
     trainer = prepared({}, tmp_path)
     trainer.args.loss_type = "vespo"
-    assert "algorithm" not in settings_of(trainer, known(trainer))
+    assert "algorithm" not in settings_of(trainer, recognise(trainer))
     trainer.args.vllm_importance_sampling_correction = False
-    assert settings_of(trainer, known(trainer))["algorithm"] == "vespo"
+    assert settings_of(trainer, recognise(trainer))["algorithm"] == "vespo"
 
 
 def test_the_mismatch_between_vllm_and_the_trainer_is_seen(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class FakeView:
     def tell(self, **changes) -> None:
         fields = {name: getattr(self.status, name) for name in self.status.__struct_fields__}
         self.status = Status(**{**fields, **changes})
-        self.player.heard(self.status)
+        self.player.receive(self.status)
 
     def look(self, verb, argument) -> None:
         self.looks.append((verb, argument))
@@ -76,7 +76,7 @@ class FakeView:
 def playing(script, pace=lambda _text: 0.0) -> tuple[Lesson, FakeView]:
     stage = FakeView()
     stage.player = Lesson(parse(script), stage, pace)
-    stage.player.heard(stage.status)
+    stage.player.receive(stage.status)
     return stage.player, stage
 
 

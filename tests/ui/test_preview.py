@@ -78,10 +78,10 @@ async def test_one_question_at_a_time_and_then_the_newest():
     for epsilon in (0.25, 0.3, 0.35):
         await preview.draft({"epsilon": epsilon})
     assert [question.changes for question in asked.questions] == [{"epsilon": 0.25}]
-    await preview.heard(imagined({"epsilon": 0.25}))
+    await preview.receive(imagined({"epsilon": 0.25}))
     assert preview.shown is None, "an answer to an older draft is not shown"
     assert asked.questions[-1].changes == {"epsilon": 0.35}
-    await preview.heard(imagined({"epsilon": 0.35}))
+    await preview.receive(imagined({"epsilon": 0.35}))
     assert preview.shown is not None
     assert preview.settings.epsilon == 0.35
     preview.as_trained = True
@@ -93,7 +93,7 @@ async def test_one_question_at_a_time_and_then_the_newest():
 async def test_a_refusal_is_shown_instead_of_a_preview():
     preview = await Asked().preview()
     await preview.draft({"baseline": "value"})
-    await preview.heard(Imagined({"baseline": "value"}, refused="baseline=value needs the value head's predictions"))
+    await preview.receive(Imagined({"baseline": "value"}, refused="baseline=value needs the value head's predictions"))
     assert preview.shown is None
     assert preview.words == ["No preview on these answers: baseline=value needs the value head's predictions."]
 
@@ -102,7 +102,7 @@ async def test_what_changes_no_gradient_is_said_once_and_is_no_preview():
     preview = await Asked().preview()
     changes = {"learning_rate": 1e-3, "temperature": 0.5}
     await preview.draft(changes)
-    await preview.heard(imagined(changes, held=["temperature", "learning_rate"]))
+    await preview.receive(imagined(changes, held=["temperature", "learning_rate"]))
     assert preview.words == ["temperature, learning_rate leave these gradients as they are and act after them."]
     assert preview.shown is None
 

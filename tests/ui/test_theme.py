@@ -24,7 +24,7 @@ from rlplay.ui.plot.several_runs import RUN_STYLES
 from rlplay.ui.plot.views import GHOST
 from rlplay.ui.screenshot.cells import capture
 from rlplay.ui.start import run as opened
-from rlplay.ui.theme.inks import READABLE, STEPS, beyond, contrast, levels, palette
+from rlplay.ui.theme.inks import READABLE, STEPS, contrast, levels, off_scale, palette
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, quiet
 from tests.recorded import synthetic_run, synthetic_update
@@ -333,9 +333,11 @@ def test_the_real_program_sends_no_colour(tmp_path):
 def test_an_end_of_the_scale_says_that_there_is_more_beyond_it():
     found = palette({**THEMES[0].to_color_system().generate(), **THEMES[0].variables})
     for values, ends in (([-2, 0, 2], ("−2", "+2")), ([-9, 0, 2], ("≤−2", "+2")), ([0, np.nan, 2.5], ("−2", "≥+2"))):
-        words = legend(LENSES["credit"], found, True, beyond=beyond(LENSES["credit"], np.array(values))).plain.split()
+        words = legend(
+            LENSES["credit"], found, True, beyond=off_scale(LENSES["credit"], np.array(values))
+        ).plain.split()
         assert (words[0], words[1]) == ends
-    assert beyond(LENSES["probability"], np.array([0.0, 1 + 1e-6])) == (False, False), "rounding"
+    assert off_scale(LENSES["probability"], np.array([0.0, 1 + 1e-6])) == (False, False), "rounding"
 
 
 def test_the_three_states_of_clipping_are_three_in_the_legend():

@@ -47,7 +47,7 @@ def test_every_cell_of_a_token_is_that_token(signs: bool) -> None:
         for cell in row.cells if row.completion >= 0 else ():
             here = row.completion, cell.token
             assert [layout.at(number, column) for column in range(x, x + cell.width)] == [here] * cell.width
-            assert [layout.beyond(number, column, 1) for column in (x,)] == [here] or row.values
+            assert [layout.next_text(number, column, 1) for column in (x,)] == [here] or row.values
             if here not in seen:
                 assert layout.place(*here) == (number, x)
             seen.add(here)
@@ -62,7 +62,7 @@ def test_a_prompt_and_what_is_outside_has_no_token() -> None:
     layout = layout_of(sampled_of(["a"], ["b"], prompts=["one", "two"]))
     assert texts(layout) == ["one", "a", "", "two", "b"]
     assert [layout.at(row, 3) for row in (-1, 0, 1, 2, 3, 4, 5)] == [None, None, (0, 0), None, None, (1, 0), None]
-    assert [layout.beyond(row, 3, step) for row, step in ((0, 1), (2, 1), (2, -1), (0, -1), (5, 1))] == [
+    assert [layout.next_text(row, 3, step) for row, step in ((0, 1), (2, 1), (2, -1), (0, -1), (5, 1))] == [
         (0, 0), (1, 0), (0, 0), None, None,
     ]  # fmt: skip
     assert layout.place(7, 0) == (0, GUTTER), "not listed"
@@ -80,7 +80,7 @@ def test_the_lines_of_an_answer() -> None:
     ]  # fmt: skip
     assert [row for row in range(len(layout.rows)) if layout.begins(row)] == [1, 11, 13, 15]
     assert [row for row in range(len(layout.rows)) if layout.ends(row) and row] == [9, 11, 13, 23]
-    assert [layout.beyond(row, 3, 1) for row in (2, 24)] == [(0, 1), None], "a line of numbers is passed over"
+    assert [layout.next_text(row, 3, 1) for row in (2, 24)] == [(0, 1), None], "a line of numbers is passed over"
     assert [text(row) for row in layout.rows[1:5:2]] == ["two   ", "·and  "]
     plain = layout_of(sampled_of(*ANSWERS), width=10)
     assert [row for row in range(len(plain.rows)) if plain.ends(row) and row] == [3, 4, 5, 8]

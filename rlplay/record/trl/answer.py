@@ -63,7 +63,7 @@ def arguments(seen: Sequence[Seen], weights: Mapping[str, float], texts: Texts) 
     """These answers for `Recorder.rollouts`; what is not known of all is left out. `weights` are those of rewards."""
     asked = firsts(seen)
     place = {each.group: number for number, each in enumerate(asked)}
-    pieces = [each.words or [""] if each.ids is None else texts.of(each.ids) for each in seen]
+    pieces = [each.words or [""] if each.ids is None else texts.decode_each(each.ids) for each in seen]
     masks = [np.ones(len(p), np.uint8) if e.mask is None else e.mask for e, p in zip(seen, pieces, strict=True)]
     names = dict.fromkeys(name for each in seen for name in each.rewards)
     known = {
@@ -80,7 +80,7 @@ def arguments(seen: Sequence[Seen], weights: Mapping[str, float], texts: Texts) 
     if asked and len(prompts) == len(asked):
         known["prompt_ids"] = np.concatenate(prompts)
         known["prompt_lengths"] = [len(ids) for ids in prompts]
-        known["prompt_texts"] = [text for ids in prompts for text in texts.of(ids)]
+        known["prompt_texts"] = [text for ids in prompts for text in texts.decode_each(ids)]
     ids = [each.ids for each in seen if each.ids is not None]
     if seen and len(ids) == len(seen):
         known["token_ids"] = np.concatenate(ids)

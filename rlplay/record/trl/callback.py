@@ -24,7 +24,7 @@ from rlplay.record.trl.observer import Observer
 from rlplay.record.trl.offline import Offline
 from rlplay.record.trl.online import Online
 from rlplay.record.trl.steering import Remote
-from rlplay.record.trl.trainer_kind import KnownTrainer, known
+from rlplay.record.trl.trainer_kind import KnownTrainer, recognise
 from rlplay.record.trl.trainer_options import settings_of
 from rlplay.trace.kinds import SomeSettings
 
@@ -264,7 +264,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
 
 def _options(trainer: Any) -> tuple[KnownTrainer, SomeSettings]:
     """Which trainer it is, and its settings; an unknown one if it lacks what a trainer of that kind has."""
-    kind = known(trainer)
+    kind = recognise(trainer)
     try:
         return kind, settings_of(trainer, kind)
     except Exception:

@@ -143,7 +143,7 @@ class Observer:
     def _write(self) -> None:
         """Write the whole update and begin the next; each part that fails is left out."""
         self._guard(Part.ANSWERS, self._write_answers)
-        metrics = self._guard(Part.METRICS, self._numbers.taken, self._losses) or {}
+        metrics = self._guard(Part.METRICS, self._numbers.close_update, self._losses) or {}
         metrics = (self._guard(Part.ANSWERS, self._scores) or {}) | metrics
         self._guard(Part.RECORDING, self._recorder.end, self.update, metrics, metrics.get("step_time", 0.0))
         self.update += 1

@@ -18,7 +18,7 @@ def finite(logs: Mapping[str, Any]) -> dict[str, float]:
 
 
 class StepMetrics:
-    """Collects what a trainer measures in each step, logged or not, until `taken`."""
+    """Collects what a trainer measures in each step, logged or not, until `close_update`."""
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
@@ -38,7 +38,7 @@ class StepMetrics:
                 self._values.setdefault(name, []).append(value)
         self._logged_at = self._trainer.state.global_step
 
-    def taken(self, losses: Sequence[float]) -> dict[str, float]:
+    def close_update(self, losses: Sequence[float]) -> dict[str, float]:
         """The numbers of the update, which ends here; `losses` are those of its steps on this process.
 
         Each is the mean over its steps, but the smallest of a minimum, the largest of a maximum, and the sum of times.

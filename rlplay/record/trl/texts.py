@@ -28,7 +28,7 @@ class Texts:
         """The text of a sequence, without its special tokens."""
         return str(self._tokenizer.decode([int(i) for i in ids], skip_special_tokens=True)).strip()
 
-    def of(self, ids: Array) -> list[str]:
+    def decode_each(self, ids: Array) -> list[str]:
         """One text for each id."""
         if self._fast is None:
             return [self._tokenizer.decode([int(i)], skip_special_tokens=False) for i in ids]

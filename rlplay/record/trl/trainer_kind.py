@@ -23,7 +23,7 @@ class KnownTrainer:
     same_loss: bool
 
 
-def known(trainer: Any) -> KnownTrainer:
+def recognise(trainer: Any) -> KnownTrainer:
     """What is known of a trainer by its classes; an override of a method that makes the loss makes it another loss."""
     kind = next((kind for cls in type(trainer).__mro__ if (kind := _kind(cls, trainer))), "")
     return KnownTrainer(type(trainer).__name__, kind, bool(kind) and _same_loss(trainer, kind))

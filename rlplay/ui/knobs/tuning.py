@@ -97,10 +97,10 @@ class Tuning(Feature):
         self._preview.as_trained = not self._preview.as_trained
         self.show()
 
-    async def heard(self, event: Status | Imagined) -> None:
+    async def receive(self, event: Status | Imagined) -> None:
         """Take the engine's answer; when the engine rests, ask what has waited for that."""
         if isinstance(event, Imagined):
-            await self._preview.heard(event)
+            await self._preview.receive(event)
         elif self.knobs is not None and not event.running:
             await self._preview.paused()
         else:

@@ -44,7 +44,7 @@ class Labels(Feature):
         self._waited = False
         playground.join({"prefer": self._prefer}, self)
 
-    async def heard(self, event: Status | Imagined) -> None:
+    async def receive(self, event: Status | Imagined) -> None:
         """Ask as soon as the engine waits, unless another dialogue is open."""
         if isinstance(event, Status):
             waited, self._waited = self._waited, event.waits

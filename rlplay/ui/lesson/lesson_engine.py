@@ -62,7 +62,7 @@ class LessonEngine:
         """The pairs that wait for a label."""
         return () if self._status is None else self._status.asks
 
-    def heard(self, status: Status) -> None:
+    def receive(self, status: Status) -> None:
         """Take the engine's status."""
         self._status = status
         for test, future in self._awaited:

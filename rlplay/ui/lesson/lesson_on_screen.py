@@ -82,14 +82,14 @@ class Lesson:
             f"The lesson continues by itself after update {self._engine.target}; this is update {self._engine.update}."
         )
 
-    def heard(self, status: Status) -> None:
+    def receive(self, status: Status) -> None:
         """Take the engine's status."""
         self._ahead = None if status.update else self._ahead
         if not self.playing:
             self._lowest = min(self._lowest, status.update)
         if not self._begun and not status.update:
             self._begun = self._held = status.settings
-        self._engine.heard(status)
+        self._engine.receive(status)
         self._tell_how_far()
         self._script.speak_up()
         self.learner.looks_again()

@@ -88,14 +88,14 @@ class Teaching(Feature):
         self.lesson.learner.looks_again()
         self.view.back()
 
-    async def heard(self, event: Status | Imagined) -> None:
+    async def receive(self, event: Status | Imagined) -> None:
         """Take the engine's status; the first one begins the lesson."""
         if isinstance(event, Status):
-            await self._heard(event)
+            await self._receive(event)
 
-    async def _heard(self, status: Status) -> None:
+    async def _receive(self, status: Status) -> None:
         first, self._greeted = not self._greeted, True
-        self.lesson.heard(status)
+        self.lesson.receive(status)
         if first and (self.lesson.hands_free or self.plan.moment.step):
             self._playground.app.run_worker(self._begin(), group="lesson", exclusive=True)
         elif first and not self.lesson.begun:

@@ -47,7 +47,7 @@ class OtherRuns:
         """Take its events. A branch first has its `changes` set and then plays one update."""
         waiting = changes
 
-        async def heard(_event: Status | Imagined) -> None:
+        async def receive(_event: Status | Imagined) -> None:
             nonlocal waiting
             told, waiting = waiting, None
             if told is not None:
@@ -55,7 +55,7 @@ class OtherRuns:
                     await session.source.send(Set(told))
                 await session.source.send(Advance("update"))
 
-        self._app.run_worker(follow(session, heard), group="other runs", exit_on_error=False)
+        self._app.run_worker(follow(session, receive), group="other runs", exit_on_error=False)
 
     async def branch_off(self, number: int, changes: SomeSettings) -> None:
         """Copy the run up to update `number`, start an engine on the copy and compare the two; keys wait meanwhile.

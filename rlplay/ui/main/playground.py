@@ -38,7 +38,7 @@ class Feature:
     def performed(self, verb: str) -> None:
         """A verb was carried out."""
 
-    async def heard(self, event: Status | Imagined) -> None:
+    async def receive(self, event: Status | Imagined) -> None:
         """The engine says where it is, or answers the question of a preview."""
 
     def paint(self) -> None:
@@ -207,11 +207,11 @@ class Playground:
 
     def listen(self) -> None:
         """Start the source and follow its events."""
-        self.app.run_worker(follow(self.session, self._heard), group="source", exclusive=True, exit_on_error=False)
+        self.app.run_worker(follow(self.session, self._receive), group="source", exclusive=True, exit_on_error=False)
 
-    async def _heard(self, event: Status | Imagined) -> None:
+    async def _receive(self, event: Status | Imagined) -> None:
         for feature in self._features:
-            await feature.heard(event)
+            await feature.receive(event)
 
     async def close(self) -> None:
         """End the sources; the runs stay on disk."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from copy import copy
 from functools import partial
 
-from rlplay.health.health_of_run import Health, Taken, taken, wanted
+from rlplay.health.health_of_run import Health, UpdateDigest, digest_update, wanted
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.update import Update
 from rlplay.ui.session.read_ahead import AT_ONCE
@@ -37,7 +37,7 @@ class Digesting:
         elif not self._busy and not self._health.holds(update) and update.sampled is not None and update.sampled.done:
             self._busy = True
             # A copy, because the screen's thread goes on filling in the update.
-            making = asyncio.get_running_loop().run_in_executor(None, taken, copy(update))
+            making = asyncio.get_running_loop().run_in_executor(None, digest_update, copy(update))
             making.add_done_callback(partial(self._finished, update.number, self._begin(update.number)))
 
     def left(self, last: int) -> int:
@@ -60,7 +60,7 @@ class Digesting:
         work = self._under_way[number] = object()
         return work
 
-    def _end(self, number: int, work: object, made: Taken | None) -> bool:
+    def _end(self, number: int, work: object, made: UpdateDigest | None) -> bool:
         """Let the health have what was made; False if the update has been undone, or is worked on anew."""
         if self._under_way.get(number) is not work:
             return False
@@ -69,7 +69,7 @@ class Digesting:
             self._health.keep(made)
         return True
 
-    def _finished(self, number: int, work: object, making: asyncio.Future[Taken | None]) -> None:
+    def _finished(self, number: int, work: object, making: asyncio.Future[UpdateDigest | None]) -> None:
         self._busy = False
         failed = making.exception()
         self._end(number, work, None if failed else making.result())
@@ -97,7 +97,7 @@ class Digesting:
         work, made = self._begin(number), None
         try:
             if (update := await self._source.load_in_thread(number)) is not None:
-                made = await asyncio.to_thread(taken, update)
+                made = await asyncio.to_thread(digest_update, update)
         except RunFileError:
             pass  # the screen says so where that update is shown
         except Exception:

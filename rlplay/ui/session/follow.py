@@ -11,15 +11,15 @@ from rlplay.trace.questions import Imagined
 from rlplay.ui.session.session import Session
 
 
-async def follow(session: Session, heard: Callable[[Status | Imagined], Awaitable[None]]) -> None:
-    """Start the session's source and fill the session from it; `heard` gets every status and every preview."""
+async def follow(session: Session, receive: Callable[[Status | Imagined], Awaitable[None]]) -> None:
+    """Start the session's source and fill the session from it; `receive` gets every status and every preview."""
     source = session.source
     try:
         await source.start()
         async for event in source.events():
             session.apply(event)
             if isinstance(event, (Status, Imagined)):
-                await heard(event)
+                await receive(event)
             # Otherwise a source that always has an event ready would block key presses.
             await asyncio.sleep(0)
     except OSError as error:

@@ -57,7 +57,7 @@ class Preview:
             self.words = []
             await self.draft(self._changes)
 
-    async def heard(self, imagined: Imagined) -> None:
+    async def receive(self, imagined: Imagined) -> None:
         """Take the engine's answer; ask again if the draft has changed since."""
         self._asked = None
         if not self._changes:

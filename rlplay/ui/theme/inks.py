@@ -142,7 +142,7 @@ def levels(lens: Lens, values: Array) -> Array:
     return np.where(seen, np.copysign(np.ceil(np.where(seen, size, 0.0) * STEPS - 1e-6), unit), 0).astype(np.int8)
 
 
-def beyond(lens: Lens, values: Array) -> tuple[bool, bool]:
+def off_scale(lens: Lens, values: Array) -> tuple[bool, bool]:
     """Whether some values lie below the lens's scale, and whether some lie above it."""
     rounding = 1e-4 * (lens.high - lens.low)
     return bool((values < lens.low - rounding).any()), bool((values > lens.high + rounding).any())

@@ -279,7 +279,7 @@ class TokenLayout:
         shown = self.rows[row]
         return shown.folded and column >= GUTTER + sum(cell.width for cell in shown.cells)
 
-    def beyond(self, row: int, column: int, step: int) -> tuple[int, int] | None:
+    def next_text(self, row: int, column: int, step: int) -> tuple[int, int] | None:
         """The token at `column` of the first text line from `row` in the direction of `step`; None at the end."""
         while 0 <= row < len(self.rows):
             if not self.rows[row].values and (found := self.at(row, column)) is not None:

@@ -26,7 +26,7 @@ from rlplay.ui.format.step_word import worded
 from rlplay.ui.format.wrap import TokenPiece
 from rlplay.ui.parts.line_panel import CORNERS, LinePanel
 from rlplay.ui.parts.panel_messages import CursorMoved, Perform, Reflowed
-from rlplay.ui.theme.inks import beyond, levels
+from rlplay.ui.theme.inks import levels, off_scale
 from rlplay.ui.tokens.empty_map import VACANT
 from rlplay.ui.tokens.facts import facts_of
 from rlplay.ui.tokens.finder import Finder
@@ -125,7 +125,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
             self._values, self._means = facts.lens(lens.name), facts.means
             if self._values is not None:
                 ends = np.array(facts.spread(lens.name))
-                alike, past = not levels(lens, ends).any(), beyond(lens, ends)
+                alike, past = not levels(lens, ends).any(), off_scale(lens, ends)
                 counts = facts.shades(lens).tolist()
             if not unchanged:
                 clips = facts.lens("clip_state")
@@ -379,7 +379,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
             return
         row, column = self._layout.place(*self.cursor)
         target = max(0, min(row + rows, len(self._layout.rows) - 1))
-        found = self._layout.beyond(target, column, step)
+        found = self._layout.next_text(target, column, step)
         if found is not None:
             self._move(*found)
 
