@@ -11,6 +11,7 @@ from rlplay.health.health_of_run import FIRST, LAST, MOST, Health, UpdateDigest,
 from rlplay.trace.records import Staged
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunWriter
+from rlplay.trace.update import Update
 from tests.health.evidence import digest_of
 from tests.recorded import SETTINGS, synthetic_started, synthetic_update
 
@@ -70,6 +71,21 @@ def test_a_run_is_examined_since_its_stage_began() -> None:
         assert (run.first, run.last) == (first, last)
         assert [each.update for each in run.digests] == list(range(max(first, 1), last + 1))
     assert Health(Run()).evidence(3, STATED) is None
+
+
+def test_an_update_is_taken_anew_once_it_has_come_further() -> None:
+    health, update = Health(Run()), Update(1)
+    health.add(update)
+    assert health.evidence(1, STATED) is None
+    assert health.findings(1, STATED) == []
+    for record in synthetic_update(1):
+        update.add(record)
+        assert not health.holds(update)
+        health.add(update)
+        assert health.holds(update)
+        assert health.knows(1) == (update.finished is not None)
+    health.keep(Taken(2, ("done", 1), digest_of(2, broken=("logprobs",))))
+    assert health.findings(2, STATED)
 
 
 def test_a_run_that_has_finished_nothing_has_nothing_undone(tmp_path: Path) -> None:

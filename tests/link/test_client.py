@@ -374,6 +374,13 @@ async def test_a_file_of_the_current_folder_takes_no_librarys_place(
     assert (await process.communicate())[1] == b""
 
 
+async def test_what_nobody_has_read_is_dropped_when_the_screen_ends() -> None:
+    engine = EngineProcess(FAKE)
+    engine._events.put_nowait(LogLine("info", "unread"))
+    await engine.close()
+    assert await Screen(engine).to_the_end() == []
+
+
 async def test_what_the_user_names_goes_to_the_engine_before_what_follows(tmp_path: Path) -> None:
     engine = EngineProcess(FAKE)
     for step in (0, 1, 1):

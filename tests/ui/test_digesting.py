@@ -123,8 +123,10 @@ async def test_a_digest_is_of_the_update_as_it_was_when_it_began(held: Held) -> 
     feeding.take(growing)
     assert await asyncio.to_thread(held.begun.acquire, timeout=30)
     growing.steps = steps
+    feeding.take(update(2, 0.25))
     held.go_on.release()
     await known(done)
+    assert not feeding._under_way, "one large update at a time"
     assert not health.holds(growing)
     run = health.evidence(1, {})
     assert run is not None
@@ -162,6 +164,7 @@ async def test_an_update_that_is_undone_while_it_is_read_is_dropped_and_read_aga
 async def test_what_was_complete_is_so_no_more_after_going_back() -> None:
     disk = Disk([update(number, 0.25) for number in (1, 2, 3)])
     health, feeding, done = fed(disk)
+    feeding.stop()
     for number in (1, 2, 3):
         feeding.take(disk.updates[number])
     assert [feeding.left(4), feeding.left(4)] == [0, 0]
@@ -175,7 +178,10 @@ async def test_what_was_complete_is_so_no_more_after_going_back() -> None:
     assert rewards(health) == {1: 0.25, 2: 0.25, 3: 0.25}
     health.run.go_back(1)
     assert feeding.left(4) == 2, "also what has been read from the run file"
+    _, reading = await disk.asked.get()
     feeding.stop()
+    await known(done)
+    assert reading.cancelled()
 
 
 async def test_an_update_whose_reading_fails_is_left_out_and_the_others_are_read() -> None:

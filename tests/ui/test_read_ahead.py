@@ -80,15 +80,19 @@ async def test_the_file_is_closed_only_when_no_thread_reads_it(run, monkeypatch)
         assert not resting.done()
         go_on.set()
         await resting
+        assert ahead._task.cancelled()
+        with pytest.raises(asyncio.CancelledError):
+            await ahead.load_in_thread(2)
 
 
 async def test_small_updates_are_read_when_they_are_asked_for(run, monkeypatch):
-    monkeypatch.setattr(read_ahead, "AT_ONCE", 50_000)
     with Reading(run) as reader:
+        monkeypatch.setattr(read_ahead, "AT_ONCE", reader.load(3).tokens)
         ahead = ReadAhead(reader)
         ahead.load(3)
         assert ahead._task is None
         assert not ahead._kept
+        await ahead.rest()
 
 
 async def test_a_damaged_neighbour_says_so_only_when_it_is_asked_for(run):

@@ -25,7 +25,9 @@ class Digesting:
         self._health, self._source, self._done = health, source, done
         self._busy = False
         self._last = 0
-        self._complete = 0, 0  # the last update before which all is known, after so many rewinds
+        self._complete: tuple[int, int] | None = (
+            None  # the last update before which all is known, after so many rewinds
+        )
         self._reading: asyncio.Task[None] | None = None
         self._read: dict[int, None] = health.run.by_update()  # from the run file
         self._under_way: dict[int, object] = health.run.by_update()  # the newest work on each update
