@@ -53,7 +53,7 @@ class EngineProcess:
         """Start the process with `job` and return at once; errors arrive as a `Failed` event."""
         self._connected = asyncio.get_running_loop().create_future()
         await self.send(Begin(job))
-        server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=2**20)
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=framing.BUFFER)
         host, port = server.sockets[0].getsockname()[:2]
         environment = {
             **os.environ,

@@ -8,6 +8,8 @@ import struct
 
 LIMIT = 256 * 2**20
 """The most bytes of a frame; more is an error or a foreign protocol."""
+BUFFER = 2**20
+"""Bytes that a stream of the screen's reads ahead, about."""
 
 ADDRESS = "RLPLAY_ENGINE_ADDRESS"
 TOKEN = "RLPLAY_ENGINE_TOKEN"

@@ -84,8 +84,10 @@ async def test_one_question_at_a_time_and_then_the_newest():
     await preview.receive(imagined({"epsilon": 0.35}))
     assert preview.shown is not None
     assert preview.settings.epsilon == 0.35
+    assert (preview.shown, preview.version) == (preview.result.after, "as it would be")
     preview.as_trained = True
     assert preview.settings.epsilon == 0.2
+    assert (preview.shown, preview.version) == (preview.result.before, "as trained")
     await preview.draft({})
     assert preview.shown is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -87,7 +88,8 @@ async def test_each_status_and_preview_is_heard_once_it_is_applied() -> None:
     source.records([synthetic_started()])
     source.status(3)
     source.put(Imagined({}, 1), Failed("It broke"), None)
-    await follow(session, heard)
+    async with asyncio.timeout(3):  # an event lets keys have their turn, and waits for nothing
+        await follow(session, heard)
     assert found == [(Status, 3), (Imagined, 3)]
     assert session.failed == Failed("It broke"), "what has been said is not said again"
 

@@ -6,11 +6,24 @@ import threading
 
 import pytest
 
-from rlplay.link.messages import Advance, Failed, Pause, Recorded, Rewind, Status
+from rlplay.link import framing
+from rlplay.link.messages import (
+    COMMANDS,
+    EVENTS,
+    UNSAID,
+    Abilities,
+    Advance,
+    Failed,
+    Pause,
+    Recorded,
+    Rewind,
+    Status,
+)  # fmt: skip
 from rlplay.scenario.schema import Job, Scenario
-from rlplay.trace.records import Changed, Rewound
+from rlplay.trace.records import Changed, Notice, Rewound
 from rlplay.trace.runfile import RunFileError, RunWriter
 from rlplay.ui.session import sources
+from rlplay.ui.session.attached import GONE, AttachedSource
 from rlplay.ui.session.happenings import Moved, Restored
 from rlplay.ui.session.sources import LiveSource, ReplaySource
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
@@ -65,6 +78,19 @@ async def test_a_recording_begins_with_all_that_it_has_but_its_tokens(replay):
     assert replay._watch is watch
 
 
+async def test_a_recording_without_updates_is_at_its_start(tmp_path, monkeypatch):
+    known = []
+    monkeypatch.setattr(sources, "check_understood", known.append)
+    source = ReplaySource(run_of(tmp_path, updates=0))
+    assert known == [source._reader]
+    await source.send(Pause())
+    await source.start()
+    before, _, _, moved, after = taken(source)
+    assert moved.update.number == 0
+    assert before == after == Status(False, 0, "sample", synthetic_started().settings, finished=True, recorded=0)
+    await source.close()
+
+
 async def test_commands_move_the_playhead(replay):
     seen = []
     for command in (
@@ -76,6 +102,8 @@ async def test_commands_move_the_playhead(replay):
         status = replay._queue._queue[-1]
         assert status.recorded == 4
         assert not status.running
+        if command == Advance("token"):
+            assert replay._point == 1 or status.finished
         seen.append((moves(taken(replay))[:2], status.phase, status.update, status.finished))
     assert seen == [
         ([2], "after", 2, False), ([3], "sample", 2, False), ([3], "sample", 2, False),
@@ -94,7 +122,7 @@ async def test_going_back_lands_on_an_update_that_was_kept(replay):
 
 
 async def test_it_plays_to_the_end_and_from_the_end_again(replay):
-    for command, expected in ((Rewind(2), [3, 4]), (Pause(), [0, 1, 2, 3, 4])):
+    for command, expected in ((Rewind(2), [3, 4]), (Rewind(3), [4]), (Pause(), [0, 1, 2, 3, 4])):
         await replay.send(command)
         taken(replay)
         await replay.send(FOREVER)
@@ -172,6 +200,106 @@ async def test_the_file_is_closed_only_when_no_thread_reads_it(replay, monkeypat
     go_on.set()
     await closing
     assert done == [None]
+
+
+class Told:
+    """A copy of a recording that has everything already."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def pull(self):
+        return 0
+
+
+class Door:
+    """Where a trainer listens that a test plays: `heard` is what the screen sent, `say` what it is told."""
+
+    host, token = "127.0.0.1", "the token"
+
+    async def open(self):
+        self.entered = asyncio.Event()
+        self._server = await asyncio.start_server(self._enter, self.host, 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _enter(self, reader, writer):
+        self.reader, self.writer = reader, writer
+        self.entered.set()
+
+    async def heard(self):
+        async with asyncio.timeout(30):
+            await self.entered.wait()
+            return await framing.read(self.reader)
+
+    def say(self, *events):
+        for event in events:
+            self.writer.write(framing.pack(EVENTS.encode(event)))
+
+    def close(self):
+        self.writer.close()
+        self._server.close()
+
+
+async def attached(path):
+    door = Door()
+    await door.open()
+    return AttachedSource(Told(path), door), door
+
+
+async def next_of(source, count):
+    async with asyncio.timeout(30):
+        return [await source._queue.get() for _ in range(count)]
+
+
+@pytest.mark.parametrize("updates", [0, 4])
+async def test_a_screen_that_enters_a_trainer_has_its_newest_update_and_what_is_said(tmp_path, monkeypatch, updates):
+    monkeypatch.setattr("rlplay.ui.session.attached.POLL_SECONDS", 0)
+    source, door = await attached(run_of(tmp_path, updates))
+    await source.send(Pause())
+    await source.start()
+    assert await door.heard() == b"the token"
+    await source.send(Pause())
+    assert COMMANDS.decode(await door.heard()) == Pause()
+    begun, history, *records = taken(source)
+    assert (begun, type(history)) == (Recorded(synthetic_started()), Restored)
+    assert [(type(each.record), each.record.update) for each in records] == [
+        (type(record), updates) for record in (synthetic_update(updates) if updates else [])
+    ]
+    last = synthetic_update(updates + 1)[-1]
+    notice = Recorded(Notice(update=1, level="info", text="a text"))
+    door.say(Recorded(last), notice, Status(True, 1, "sample", {"beta": 0.5, "warmup_steps": "x"}))
+    told, status = await next_of(source, 2)
+    assert told == notice, "records come from the recording"
+    assert (status.settings, status.abilities) == ({"beta": 0.5}, UNSAID)
+    able = Abilities("TRL", {}, [])
+    door.say(Status(True, 1, "sample", {}, abilities=able))
+    assert (await next_of(source, 1))[0].abilities == able
+    (said,) = [each.record.update for each in await until(source, Recorded, last)]
+    assert said == last.update
+    pull = source._pull
+    await source.close()
+    assert pull.done()
+    assert await door.heard() is None
+    door.close()
+
+
+@pytest.mark.parametrize(
+    "end", [Failed("it broke"), Status(False, 1, "sample", {}, finished=True), Status(False, 1, "sample", {})]
+)
+async def test_a_trainer_that_leaves_without_a_word_is_gone(tmp_path, end):
+    source, door = await attached(run_of(tmp_path))
+    await source.start()
+    assert await door.heard() == b"the token"
+    taken(source)
+    door.say(end)
+    await door.writer.drain()
+    door.close()
+    await asyncio.wait_for(source._tasks[0], 30)
+    gone = isinstance(end, Status) and not end.finished
+    assert [each for each in taken(source) if isinstance(each, Failed)] == [Failed(GONE)] * gone + [end] * isinstance(
+        end, Failed
+    )
+    await source.close()
 
 
 class Engine:

@@ -107,7 +107,9 @@ async def test_foreign_text_is_shown_not_obeyed():
 def test_a_run_file_that_was_deleted_and_written_again_is_read_on(tmp_path):
     run = synthetic_run(tmp_path / "a.rlplay", updates=1)
     source = LiveSource(Job(scenario=Scenario(name="n", title="t", question="q"), run=str(run)))
+    reader = source._open()
     assert source.recorded() == [1]
+    assert source._open() is reader
     writer = RunWriter.reopen(run)
     run.unlink()
     assert source.load(1) is not None, "from the file that is still open"

@@ -41,7 +41,7 @@ class AttachedSource(RecordedSource):
     async def start(self) -> None:
         """Enter the trainer, and show the newest update. Raises OSError if nobody listens any more."""
         await self._rest()
-        reader, self._writer = await asyncio.open_connection(self._door.host, self._door.port, limit=2**20)
+        reader, self._writer = await asyncio.open_connection(self._door.host, self._door.port, limit=framing.BUFFER)
         self._writer.write(framing.pack(self._door.token.encode()))
         self._begin()
         if numbers := self.recorded():
