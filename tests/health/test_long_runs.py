@@ -84,7 +84,7 @@ def test_an_update_is_taken_anew_once_it_has_come_further() -> None:
         health.add(update)
         assert health.holds(update)
         assert health.knows(1) == (update.finished is not None)
-    health.keep(Taken(2, ("done", 1), digest_of(2, broken=("logprobs",))))
+    health.keep(UpdateDigest(2, ("done", 1), digest_of(2, broken=("logprobs",))))
     assert health.findings(2, STATED)
 
 
