@@ -25,6 +25,8 @@ ENGINE = (sys.executable, "-P", "-m", "rlplay.engine.engine_process")
 """Without the current folder on its path: a file there, such as queue.py, would take the place of a library."""
 CONNECT_WITHIN = 60.0
 """Seconds within which an engine must connect; it does so before it imports anything heavy."""
+_TOKEN_WITHIN, _TERMINATE_WITHIN, _KILL_WITHIN = 10.0, 1.0, 10.0
+"""Seconds for a connection to send its token, and for the process to end after each signal."""
 
 _PENDING = 256  # events that may wait for the screen; then the engine waits
 _LAST_LINES = 30  # lines of standard error shown after a crash
@@ -110,8 +112,8 @@ class EngineProcess:
             draining = asyncio.create_task(self._drain())
             for force, patience in (
                 (None, grace if self._ready else 0.0),
-                (process.terminate, 1.0),
-                (process.kill, 10.0),
+                (process.terminate, _TERMINATE_WITHIN),
+                (process.kill, _KILL_WITHIN),
             ):
                 if force is not None:
                     with contextlib.suppress(ProcessLookupError):
@@ -199,7 +201,7 @@ class EngineProcess:
         """Accept the one connection with the token; any program on this machine may try to connect."""
         assert self._connected is not None
         try:
-            token = await asyncio.wait_for(framing.read(reader, _TOKEN_BYTES), 10)
+            token = await asyncio.wait_for(framing.read(reader, _TOKEN_BYTES), _TOKEN_WITHIN)
         except (framing.FrameError, TimeoutError):
             token = None
         if token is not None and hmac.compare_digest(token, self._token.encode()) and not self._connected.done():

@@ -284,18 +284,19 @@ async def test_a_screen_that_enters_a_trainer_has_its_newest_update_and_what_is_
 
 
 @pytest.mark.parametrize(
-    "end", [Failed("it broke"), Status(False, 1, "sample", {}, finished=True), Status(False, 1, "sample", {})]
+    "end", [None, Failed("it broke"), Status(False, 1, "sample", {}, finished=True), Status(False, 1, "sample", {})]
 )
 async def test_a_trainer_that_leaves_without_a_word_is_gone(tmp_path, end):
     source, door = await attached(run_of(tmp_path))
     await source.start()
     assert await door.heard() == b"the token"
     taken(source)
-    door.say(end)
+    if end is not None:
+        door.say(end)
     await door.writer.drain()
     door.close()
     await asyncio.wait_for(source._tasks[0], 30)
-    gone = isinstance(end, Status) and not end.finished
+    gone = end is None or (isinstance(end, Status) and not end.finished)
     assert [each for each in taken(source) if isinstance(each, Failed)] == [Failed(GONE)] * gone + [end] * isinstance(
         end, Failed
     )
