@@ -100,6 +100,13 @@ def test_the_health_takes_an_update_that_is_done_again_after_going_back() -> Non
     assert rewards(health) == {1: 0.25, 2: 0.75}
 
 
+def test_a_small_update_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    health, feeding, _ = fed(Disk([]))
+    monkeypatch.setattr(digesting, "AT_ONCE", update(1, 0.25).tokens)
+    feeding.take(update(1, 0.25))
+    assert health.knows(1)
+
+
 async def test_a_digest_that_is_made_while_its_update_is_undone_is_dropped(held: Held) -> None:
     health, feeding, done = fed(Disk([]))
     feeding.take(update(1, 0.25))

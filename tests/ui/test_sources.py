@@ -276,9 +276,11 @@ async def test_a_screen_that_enters_a_trainer_has_its_newest_update_and_what_is_
     assert (await next_of(source, 1))[0].abilities == able
     (said,) = [each.record.update for each in await until(source, Recorded, last)]
     assert said == last.update
-    pull = source._pull
+    pull, tasks = source._pull, source._tasks
     await source.close()
     assert pull.done()
+    await asyncio.wait(tasks, timeout=30)
+    assert tasks[1].cancelled()
     assert await door.heard() is None
     door.close()
 
