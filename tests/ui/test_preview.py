@@ -89,7 +89,7 @@ async def test_one_question_at_a_time_and_then_the_newest():
     assert preview.settings.epsilon == 0.2
     assert (preview.shown, preview.version) == (preview.result.before, "as trained")
     await preview.draft({})
-    assert preview.shown is None
+    assert (preview.shown, preview.as_trained) == (None, False)
 
 
 async def test_a_refusal_is_shown_instead_of_a_preview():
