@@ -54,8 +54,9 @@ KEEP = ("detach", "_name")
 """What fails here leaves hooks; training goes on."""
 EVERY = [(name, owner, method) for name, places in WATCHING.items() for owner, method in places]
 QUICK = [
-    ("GRPOTrainer", Online, "_generated"), ("GRPOTrainer", Online, "_scored"), ("GRPOTrainer", StepMetrics, "taken"),
-    ("GRPOTrainer", Recorder, "step"), ("GRPOTrainer", callback, "settings_of"),
+    ("GRPOTrainer", Online, "_generated"), ("GRPOTrainer", Online, "_scored"),
+    ("GRPOTrainer", StepMetrics, "close_update"), ("GRPOTrainer", Recorder, "step"),
+    ("GRPOTrainer", callback, "settings_of"),
     ("DPOTrainer", Given, "differentiated"),
 ]  # fmt: skip
 
