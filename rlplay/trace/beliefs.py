@@ -125,10 +125,10 @@ class Beliefs(Known[_Kept]):
         return {number: each[1] for number, each in found if each is not None and each[1] is not None}
 
     def name(self, place: Context, token: int) -> str:
-        """The text of a token, or the action of a world."""
+        """The text of a token, or the action of a world; "" for a token of a run that is compared with this one."""
         surveys = (kept.survey for kept in reversed(self._kept.values()))
         if place.state and (survey := next(filter(None, surveys), None)) is not None:
-            return survey.actions[token]
+            return survey.actions[token] if token < len(survey.actions) else ""
         return self.pieces.get(token, "")
 
 

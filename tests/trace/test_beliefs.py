@@ -148,7 +148,7 @@ def test_in_a_world_a_place_is_a_square_and_its_shares_those_of_the_moves() -> N
     assert set(found) == {1}
     assert found[1].prompts == 1
     assert found[1].shares == pytest.approx({0: 0.9, 1: 0.1})
-    assert [beliefs.name(place, move) for move in (0, 1)] == ["←", "→"]
+    assert [beliefs.name(place, move) for move in (0, 1, 809)] == ["←", "→", ""]
     assert beliefs.at(Context(state="c1")) == {}
 
 
