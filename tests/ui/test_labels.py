@@ -94,7 +94,7 @@ def test_what_the_models_think_comes_after_the_choice() -> None:
     assert "+0.125   −0.250" in lines[3]
     labelling.take_judged(Judged(0, 1, scores={"implicit reward": (0.0, 1e-9)}))
     assert "not trained on yet" in str(verdict_text(labelling))
-    labelling.take_judged(Judged(0, 1, refused="out of memory"))
+    labelling.take_judged(Judged(0, refused="out of memory"))
     assert "out of memory" in str(verdict_text(labelling))
 
 

@@ -81,8 +81,10 @@ class Labelling:
             self._show(self.left[0])
 
     def take_judged(self, judged: Judged) -> None:
-        """Take the models' scores of the last pair that got a choice."""
-        if self.chosen is not None and (judged.update, judged.pair) == (self.update.number, self.chosen[0]):
+        """Take the models' scores of the last pair that got a choice, or why there are none, in whatever update."""
+        if self.chosen is None or judged.pair != self.chosen[0]:
+            return
+        if judged.refused or judged.update == self.update.number:
             self.judged = judged
 
     def go_on(self) -> Prefer | None:
