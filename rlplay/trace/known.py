@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +14,7 @@ MOST = 160
 """Updates kept, and at most twice as many. Of a longer run, every second, third or further one is read."""
 
 
-class Known(Generic[T]):
+class Known(ABC, Generic[T]):
     """The entries of the live branch, and the records that are on disk and still to be read."""
 
     def __init__(self, by_update: Callable[[], dict[int, Any]] = dict) -> None:
@@ -38,9 +39,9 @@ class Known(Generic[T]):
         """Another one whenever what is known or missing has changed, also by going back."""
         return self._changes, len(self._kept) + len(self._missing)
 
+    @abstractmethod
     def add(self, record: AnyRecord) -> None:
         """Take any record; most are ignored."""
-        raise NotImplementedError
 
     def expect(self, recorded: Iterable[int]) -> None:
         """The updates on record: those not yet read are `missing`, those no longer there are dropped."""

@@ -8,6 +8,7 @@ pause.
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -51,6 +52,7 @@ class IdleTasks:
                 self._collected = now
                 gc.collect()
             return
+        self._modules = [each for each in self._modules if each not in sys.modules]
         if self._modules:
             import_module(self._modules.pop(0))
         elif self._pressed > self._collected or now - self._collected > EVERY or self._settles():

@@ -1,6 +1,7 @@
 """In pauses the screen's process imports its dialogues and collects garbage; while keys are pressed it does neither."""
 
 import gc
+import importlib
 import sys
 
 import pytest
@@ -26,18 +27,35 @@ def collected(monkeypatch):
     return done
 
 
-def test_all_waits_for_a_pause(collected):
+@pytest.fixture
+def imported(monkeypatch):
+    """What was imported, of two modules that are not in use and one that is."""
+    names = []
+    monkeypatch.setattr(idle_tasks, "modules", lambda: ["rooms.one", "sys", "rooms.two"])
+    monkeypatch.setattr(idle_tasks, "import_module", names.append)
+    return names
+
+
+def test_every_dialogue_is_among_what_is_imported():
+    modules = IdleTasks(lambda: True, Clock())._modules
+    known = {f"rlplay.ui.{name}" for name in ("command_palette", "compare.compare_moments", "knobs.knobs_screen")}
+    assert known <= {*modules}
+    for name in modules:
+        importlib.import_module(name)
+    assert not any("screenshot" in name for name in modules), "it may need what is not installed"
+
+
+def test_all_waits_for_a_pause(collected, imported, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rlplay.ui.command_palette", None)
     clock, home = Clock(), True
     it = IdleTasks(lambda: home, clock)
-    modules = len(it._modules)
-    assert modules > 20
     it.look()
-    assert len(it._modules) == modules
+    assert imported == []
     clock.now += PAUSE
-    for _ in range(modules):
-        it.look()
-    assert not it._modules
-    assert {"rlplay.ui.compare.compare_moments", "rlplay.ui.command_palette"} <= sys.modules.keys()
+    it.look()
+    assert imported == ["rooms.one"], "one at a time"
+    it.look()
+    assert imported == ["rooms.one", "rooms.two"], "what is in use takes no turn"
     assert collected == []
     home = False
     it.look()

@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 from textual.notifications import SeverityLevel
 
+from rlplay.plain_yaml import PlainYamlError
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.trace.records import Started
 from rlplay.trace.text import visible_lines
@@ -130,7 +131,7 @@ class Refresher(Feature):
         started = self._playground.session.run.started
         if started is not self._wanted[0]:
             wanted: list[str] = []
-            with contextlib.suppress(msgspec.MsgspecError):
+            with contextlib.suppress(msgspec.MsgspecError, PlainYamlError):
                 wanted = [] if started is None else scenario_of(started).panels
             self._wanted = started, wanted
         return self._wanted[1]
