@@ -99,7 +99,9 @@ def time_rlplay(model: str, kind: str, record: bool) -> tuple[list[float], list[
     from rlplay.engine import driver, sample
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled
+    from rlplay.trusted import follow
 
+    follow([__file__])
     if not record:
         without_recording(sample)
     (reward, beta), ends, needed, sampled = KINDS[kind], list[float](), list[float](), list[Sampled]()
