@@ -20,7 +20,16 @@ _CHANGES = (
         help="Another model: a Hugging Face name or a local folder. Starts with learning_rate 1e-6, "
         "max_completion_length 256, num_prompts 4, num_generations 8; --set changes them.",
     ),
-    click.option("--dtype", metavar="NAME", help="Of the model's weights: float32 or bfloat16."),
+    click.option(
+        "--dtype",
+        metavar="NAME",
+        help="Of the model's weights: float32, bfloat16, or auto: bfloat16 on a GPU that computes in it, but float32 "
+        "for the bundled model and worlds.  [default: auto]",
+    ),
+    click.option("--tf32", is_flag=True, default=None, help="On a GPU: float32 products round their factors to TF32."),
+    click.option(
+        "--full_determinism", is_flag=True, default=None, help="On a GPU: only kernels that add in one order; slower."
+    ),
     click.option("--use_peft", is_flag=True, default=None, help="Train LoRA adapters; the model's weights stay."),
     click.option("--lora_r", type=WholeNumber(1), metavar="N", help="Rank of the adapters.  [default: 16]"),
     click.option("--lora_alpha", type=WholeNumber(1), metavar="N", help="They count alpha / r times.  [default: 32]"),

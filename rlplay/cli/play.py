@@ -122,6 +122,7 @@ def _resume_job(recorded: Path, device: str, trusted: bool) -> Job:
     import msgspec
 
     from rlplay.plain_yaml import PlainYamlError, plain_yaml
+    from rlplay.scenario.dtypes import as_recorded
     from rlplay.scenario.lesson import without_lesson
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.scenario.trust import code_of_run
@@ -137,7 +138,7 @@ def _resume_job(recorded: Path, device: str, trusted: bool) -> Job:
             scenario = msgspec.convert(plain_yaml(reader.started.scenario_text), Scenario)
         except (PlainYamlError, msgspec.MsgspecError) as error:
             raise click.UsageError(f"{recorded}: its scenario cannot be read: {error}") from error
-    scenario = without_lesson(scenario)
+    scenario = without_lesson(as_recorded(scenario, reader.started.dtype))
     ask_trust(code_of_run(scenario, timeline), trusted, "run")
     return Job(scenario, str(recorded), device, resume=True)
 

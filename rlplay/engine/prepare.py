@@ -15,6 +15,7 @@ import torch
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
 from rlplay.engine.agreement import settle
+from rlplay.engine.arithmetic import chosen_dtype, compute_as
 from rlplay.engine.estimate import warns
 from rlplay.engine.fit import check_fit, check_settings
 from rlplay.engine.model import LanguageModel, choose_device, load_model, set_threads, wrap
@@ -51,10 +52,14 @@ def prepare(job: Job, progress: Progress) -> tuple[State, RunPlan, Started]:
         allow_functions(stage.settings)
     device = choose_device(job.device)
     threads = set_threads(job.threads)  # only now: accelerate sets a number, too
+    compute_as(scenario, device)
+    dtype, chosen = chosen_dtype(scenario, device)
+    scenario = msgspec.structs.replace(scenario, dtype=dtype)
     tasks = tasks_for(scenario, lambda what: progress(what, 0.4))
     world = world_of(scenario)
     if world is None:
-        lm = _language_model(job, stages[0].settings, device, progress)
+        lm = _language_model(scenario, stages[0].settings, device, Path(job.run), progress)
+        lm.remarks += [chosen] if chosen else []
     else:
         lm = wrap(*world_policy(world, scenario.model, scenario.seed), device)
     _fit_together(lm, scenario, stages, tasks, progress)
@@ -73,16 +78,18 @@ def prepare(job: Job, progress: Progress) -> tuple[State, RunPlan, Started]:
     return state, _plan(scenario, stages, tasks), _started(scenario, stages[0].settings, lm, device, threads)
 
 
-def _language_model(job: Job, settings: Settings, device: torch.device, progress: Progress) -> LanguageModel:
+def _language_model(
+    scenario: Scenario, settings: Settings, device: torch.device, run: Path, progress: Progress
+) -> LanguageModel:
     """Load the model; what an estimate says of its memory is among its remarks."""
-    weights, short = Weights.of(job.scenario), list[str]()
+    weights, short = Weights.of(scenario), list[str]()
 
     def say(what: str) -> None:
         short.append(what)
         progress(what, 0.5)
 
-    first = warns(weights, settings, device, Path(job.run), say)
-    lm = load_model(job.scenario.model, device, lambda what: progress(what, 0.5), weights, first)
+    first = warns(weights, settings, device, run, say)
+    lm = load_model(scenario.model, device, lambda what: progress(what, 0.5), weights, first)
     lm.remarks += short
     return lm
 

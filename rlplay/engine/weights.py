@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rlplay.scenario.dtypes import AUTO, FLOAT32
 from rlplay.scenario.schema import Scenario
 
 
@@ -14,7 +15,7 @@ class Weights:
     No `lora_target_modules` means peft's own choice for the model. `seed` draws the adapters' first matrices.
     """
 
-    dtype: str = "float32"
+    dtype: str = FLOAT32
     use_peft: bool = False
     lora_r: int = 16
     lora_alpha: int = 32
@@ -23,6 +24,6 @@ class Weights:
 
     @classmethod
     def of(cls, scenario: Scenario) -> Weights:
-        """Those that a scenario asks for."""
-        s = scenario
-        return cls(s.dtype, s.use_peft, s.lora_r, s.lora_alpha, tuple(s.lora_target_modules), s.seed)
+        """Those that a scenario asks for; `auto` is float32 here, until a device decides."""
+        s, dtype = scenario, FLOAT32 if scenario.dtype == AUTO else scenario.dtype
+        return cls(dtype, s.use_peft, s.lora_r, s.lora_alpha, tuple(s.lora_target_modules), s.seed)

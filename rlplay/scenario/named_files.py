@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from rlplay.plain_yaml import PlainYamlError, plain_yaml
+from rlplay.scenario.dtypes import BFLOAT16, DTYPES
 from rlplay.scenario.names import looks_like_folder
 from rlplay.scenario.scenario_world import POLICIES, model_problem
 from rlplay.scenario.schema import Scenario
@@ -20,8 +21,6 @@ from rlplay.trace.text import brief_path, quote
 from rlplay.trusted import is_module
 from rlplay.user_code import names_function
 
-DTYPES = "float32", "bfloat16"
-"""Of a model's weights; the default first."""
 _OWN_KWARGS = ("conversation", "tokenize", "add_generation_prompt", "continue_final_message", "return_tensors",
                "return_dict", "return_assistant_tokens_mask", "padding", "truncation", "max_length")  # fmt: skip
 """Arguments of the method that applies a chat template, whose values decide what it returns."""
@@ -69,7 +68,7 @@ def weights_problem(scenario: Scenario) -> str | None:
     """Why the model's weights cannot be as the scenario asks."""
     if scenario.dtype not in DTYPES:
         return f"dtype is one of {', '.join(DTYPES)}; got {quote(scenario.dtype)}"
-    if scenario.world is not None and (scenario.use_peft or scenario.dtype != DTYPES[0]):
+    if scenario.world is not None and (scenario.use_peft or scenario.dtype == BFLOAT16):
         return f"{scenario.name} is about a world: its policy takes no dtype and no use_peft"
     if scenario.lora_target_modules and not scenario.use_peft:
         return "lora_target_modules needs use_peft"

@@ -17,6 +17,7 @@ from rlplay.algorithms.own_choices import OWN, names_file
 from rlplay.algorithms.settings import Settings, decoded, written
 from rlplay.plain_yaml import plain_yaml
 from rlplay.scenario.command_line import with_changes
+from rlplay.scenario.dtypes import as_recorded
 from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.names import bundled, looks_like_path
 from rlplay.scenario.schema import Scenario
@@ -35,6 +36,8 @@ _LORA = ("lora_r", "lora_alpha", "lora_target_modules")
 _OWN = (
     "model",
     "dtype",
+    "tf32",
+    "full_determinism",
     "use_peft",
     *_LORA,
     "task",
@@ -52,8 +55,8 @@ _OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_upda
 
 
 def scenario_of(started: Started) -> Scenario:
-    """The scenario that a run recorded; keys that another version wrote are ignored."""
-    return _scenario_in(started.scenario_text)
+    """The scenario that a run recorded, with the dtype that it got; keys that another version wrote are ignored."""
+    return as_recorded(_scenario_in(started.scenario_text), started.dtype)
 
 
 @lru_cache(maxsize=32)

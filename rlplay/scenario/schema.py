@@ -37,7 +37,9 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     question: str
     summary: str = ""
     model: str = "pocket"  # of a world: "table" or "mlp"
-    dtype: str = "float32"  # of the model's weights, or bfloat16
+    dtype: str = "auto"  # of the model's weights: float32, bfloat16, or bfloat16 on a GPU that computes in it
+    tf32: bool = False  # on a GPU, factors of float32 products have 10 bits after the point; the name is TRL's
+    full_determinism: bool = False  # on a GPU, only kernels that add in one order; the name is TRL's
     use_peft: bool = False  # LoRA: adapters are trained beside frozen weights; the other names are TRL's, too
     lora_r: int = 16
     lora_alpha: int = 32

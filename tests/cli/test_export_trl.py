@@ -285,6 +285,7 @@ def test_memory_settings_go_along(tmp_path: Path) -> None:
     expected = "LoraConfig(r=4, lora_alpha=8, lora_dropout=0.0, task_type='CAUSAL_LM', target_modules=['q_proj'])"
     assert ast.unparse(trainer["peft_config"]) == expected
     assert "from peft import LoraConfig\n" in script
+    assert not config.keys() & {"tf32", "full_determinism"}
     (tmp_path / "b").mkdir()
     stages = [Stage("a", 1, {"algorithm": "grpo"}), Stage("b", 1, {"algorithm": "grpo"})]
     with pytest.raises(ExportError, match="use_peft in a run with stages"):

@@ -158,6 +158,9 @@ def _common(settings: Settings, facts: RunFacts) -> Iterator[Field]:
         yield from config_lines({"model_init_kwargs": {"dtype": "bfloat16"}})
         yield note("the optimizer has float32 copies of the weights in rlplay; here it changes the bfloat16 weights")
     yield from config_lines({"bf16": False, "gradient_checkpointing": settings.gradient_checkpointing})
+    if not facts.on_cpu:  # where both change nothing, and TRL refuses tf32
+        asked = {name: getattr(facts.scenario, name) or None for name in ("tf32", "full_determinism")}
+        yield from config_lines(asked)
     if facts.on_cpu:
         yield "use_cpu=True,  # as in the run"
     yield from config_lines({"logging_steps": 1, "save_strategy": "no", "report_to": "none"})
