@@ -18,6 +18,7 @@ from torch import Tensor
 from rlplay.engine.batch import Batch, Prompts, TokenBatch
 from rlplay.engine.checkpointing import layers_of
 from rlplay.engine.decode import Cached
+from rlplay.engine.decoder_choice import choice, differs, raised, recomputes
 from rlplay.engine.fixed_cache import Fixed
 from rlplay.engine.model import Kind, LanguageModel
 from rlplay.engine.passes import logprobs_of, token_logprobs
@@ -91,10 +92,14 @@ def settle(lm: LanguageModel) -> None:
     lm.cacheless = next(
         (kind for kind in working if kind != "shared" and _again(lm, kind, tokens, exact, tolerance)), None
     )
-    lm.cached = _caches(lm, tokens, exact[0], tolerance, Cached)
-    lm.fixed = lm.cached and lm.device.type == "cuda" and _caches(lm, tokens, exact[0], tolerance, Fixed)
+    growing = _why_not(lm, tokens, exact[0], tolerance, Cached)
+    lm.cached = not growing
     if not lm.cached:
-        lm.remarks.append(_slow(name))
+        lm.remarks.append(recomputes(name, growing))
+    elif lm.device.type == "cuda":
+        fixed = _why_not(lm, tokens, exact[0], tolerance, Fixed)
+        lm.fixed = not fixed
+        lm.remarks.append(choice(name, fixed))
     if rounded(lm):
         lm.remarks.append(_rounding(name, noise, tolerance, expected))
 
@@ -134,7 +139,7 @@ def agree(lm: LanguageModel, batch: Batch) -> bool:
     lm.cached = _apart(sampled, exact) <= mistake
     name = type(lm.policy).__name__
     shared = f"{name} gives sequences of {reach} tokens other numbers where they share a cache; they get passes without"
-    lm.remarks.append(shared if lm.cached else _slow(name))
+    lm.remarks.append(shared if lm.cached else recomputes(name))
     return lm.cached
 
 
@@ -145,10 +150,6 @@ def _rounding(name: str, noise: float, tolerance: float, expected: Precision) ->
         f"{compact(noise, 2)} nats. So a mistake below {compact(tolerance, 2)} nats is not noticed there, nor one "
         f"below {compact(expected.mistake)} in a run, and ratios begin near 1, not at 1"
     )
-
-
-def _slow(name: str) -> str:
-    return f"{name} has no cache that sampling can rely on; reading the whole text again for every token takes longer"
 
 
 @contextmanager
@@ -217,10 +218,13 @@ def _again(lm: LanguageModel, kind: Kind, tokens: TokenBatch, exact: tuple[Tenso
         lm.checkpointing = False
 
 
-def _caches(lm: LanguageModel, tokens: TokenBatch, exact: Tensor, tolerance: float, kind: type[Cached | Fixed]) -> bool:
-    """Whether a cache that grows, and loses and reorders rows meanwhile, gives the log-probabilities `exact`."""
-    found = _tried(lambda: _decoded(lm, tokens, kind))
-    return found is not None and _apart(found, exact) <= tolerance
+def _why_not(lm: LanguageModel, tokens: TokenBatch, exact: Tensor, tolerance: float, kind: type[Cached | Fixed]) -> str:
+    """Why a cache that loses and reorders rows meanwhile does not give `exact` log-probabilities; "" if it does."""
+    try:
+        apart = _apart(_decoded(lm, tokens, kind), exact)
+    except _UNSUITED as error:
+        return raised(error)
+    return "" if apart <= tolerance else differs(apart, tolerance)
 
 
 @torch.no_grad()

@@ -12,7 +12,9 @@ import torch
 
 from rlplay.engine import fixed_cache
 from rlplay.engine import sample as sampling
-from rlplay.engine.agreement import _caches, _small_batch, _with_gradient, settle
+from rlplay.engine.agreement import _small_batch, _why_not, _with_gradient, settle
+from rlplay.engine.decode import Cached
+from rlplay.engine.decoder_choice import choice
 from rlplay.engine.fixed_cache import KEPT, Fixed, _Step
 from rlplay.engine.model import LanguageModel
 from tests.engine.architectures import make
@@ -166,7 +168,20 @@ def test_other_caches_are_not_taken_for_it(name: str) -> None:
     model = small(name)
     tokens, whole = _small_batch(model), name in WHOLE
     model.passes = "by_length"
-    assert _caches(model, tokens, _with_gradient(model, tokens)[0], 1e-4, Fixed) == whole
+    why_not = _why_not(model, tokens, _with_gradient(model, tokens)[0], 1e-4, Fixed)
+    assert (why_not == "") == whole
+    assert whole or choice("Small", why_not).endswith(f"of fixed size: {why_not}")
+
+
+def test_the_log_says_why_a_model_is_not_sampled_from_a_fixed_cache() -> None:
+    model = small("mistral")
+    tokens = _small_batch(model)
+    model.passes = "by_length"
+    exact = _with_gradient(model, tokens)[0]
+    raised = _why_not(model, tokens, exact, 1e-4, Fixed)
+    assert raised == "NotImplementedError: a cache with a DynamicSlidingWindowLayer"
+    off = _why_not(model, tokens, exact + 0.25, 1e-4, Cached)
+    assert off == "its log-probabilities are up to 0.25 nats off, and 0.0001 are allowed"
 
 
 def test_weights_without_probabilities_say_nothing_about_the_ways_to_sample(lm: LanguageModel) -> None:
