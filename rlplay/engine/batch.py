@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -10,6 +12,7 @@ from torch import Tensor
 
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.model import LanguageModel
+from rlplay.engine.transfer import to_device, to_host
 from rlplay.tasks.task import Example, Message, heading
 from rlplay.tasks.tools import Answering
 from rlplay.trace.records import Array, Sampled, Scored, Survey
@@ -22,6 +25,13 @@ class Prompts:
     examples: list[Example]
     ids: Tensor
     mask: Tensor
+    given: tuple[Tensor, Tensor] | None = None
+
+    @cached_property
+    def known(self) -> tuple[Tensor, Tensor]:
+        """`ids` and `mask` on the host, read from the device unless they are given."""
+        ids, mask = self.given or to_host([self.ids, self.mask])
+        return ids, mask
 
     @classmethod
     def of(cls, lm: LanguageModel, examples: list[Example]) -> Prompts:
@@ -37,21 +47,45 @@ class Prompts:
         for i, row in enumerate(rows):
             ids[i, width - len(row) :] = torch.tensor(row, dtype=torch.long)
             mask[i, width - len(row) :] = 1
-        return cls(examples, ids.to(lm.device), mask.to(lm.device))
+        there, where = to_device([ids, mask], lm.device)
+        return cls(examples, there, where, (ids, mask))
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the host knows of R completions without asking the device: `group` and `lengths`, int64 [R] on the CPU."""
+
+    group: Tensor
+    lengths: Tensor
+
+    def select(self, rows: Tensor) -> Known:
+        """The same of the completions `rows`, int64 on the CPU."""
+        return Known(self.group[rows], self.lengths[rows])
 
 
 @dataclass
 class TokenBatch:
-    """What a forward pass needs: completions `ids` [R, L] of `lengths` [R], answering prompts `group` [R]."""
+    """What a forward pass needs: completions `ids` [R, L] of `lengths` [R], answering prompts `group` [R].
+
+    How a pass is laid out follows from `known`, which is read from the device unless it is given.
+    """
 
     prompts: Prompts
     group: Tensor
     ids: Tensor
     lengths: Tensor
+    given: Known | None = None
+
+    @cached_property
+    def known(self) -> Known:
+        """`group` and `lengths` on the host."""
+        return self.given or Known(*to_host([self.group, self.lengths]))
 
     def select(self, rows: Tensor) -> TokenBatch:
-        """Those of the completions `rows` alone."""
-        return TokenBatch(self.prompts, self.group[rows], self.ids[rows], self.lengths[rows])
+        """Those of the completions `rows`, int64, alone; of `rows` on the CPU the host knows which these are."""
+        (here,), (there,) = to_host([rows]), to_device([rows], self.ids.device)
+        known = self.known.select(here)
+        return TokenBatch(self.prompts, self.group[there], self.ids[there], self.lengths[there], known)
 
 
 @dataclass
@@ -135,6 +169,23 @@ class Batch:
     scored: Scored | None = None
     passes: Passes | None = None
     step_metrics: list[dict[str, float]] = field(default_factory=list)
+    _copies: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False)
+
+    def on_host(self, *names: str) -> list[Tensor]:
+        """The fields `names` on the CPU. Those that were not asked for before come in one copy, and are kept: only for
+        what is not written to any more."""
+        values = {name: getattr(self, name) for name in names}
+        missing = [name for name in values if self._copies.get(name, (None,))[0] is not values[name]]
+        for name, copy in zip(missing, to_host([values[name] for name in missing]), strict=True):
+            self._copies[name] = values[name], copy
+        return [self._copies[name][1] for name in names]
+
+    @property
+    def known_masks(self) -> tuple[Tensor, Tensor]:
+        """`mask` and `completion_mask` on the CPU, of completions that are sampled."""
+        lengths, environment = self.on_host("lengths", "environment")
+        inside = torch.arange(self.ids.shape[1]) < lengths[:, None]
+        return inside & ~environment, inside
 
     @property
     def mask(self) -> Tensor:
@@ -151,29 +202,44 @@ class Batch:
         """int64 [N], the place of each completion's last sampled token, where its outcome arrives."""
         return self.ids.shape[1] - 1 - self.mask.flip(1).int().argmax(1)
 
-    @property
-    def offsets(self) -> Array:
-        """int64 [N + 1]: completion i is `offsets[i]:offsets[i + 1]` of a flat array."""
-        return np.concatenate([[0], np.cumsum(self.lengths.cpu().numpy())])
-
     def tokens(self, rows: Tensor | None = None) -> TokenBatch:
         """The completions `rows` (all by default), still L wide, for a forward pass."""
-        every = TokenBatch(self.prompts, self.group, self.ids, self.lengths)
+        every = TokenBatch(self.prompts, self.group, self.ids, self.lengths, Known(*self.on_host("group", "lengths")))
         return every if rows is None else every.select(rows)
 
     def flat(self, values: Tensor, rows: Tensor | None = None) -> Array:
         """Values [N or R, L, ...] of the completions `rows` (all by default) without padding, in order, as numpy."""
-        mask = self.completion_mask if rows is None else self.completion_mask[rows]
-        chosen = values.detach()[mask].cpu().numpy()
-        return chosen.astype(np.float32) if chosen.dtype.kind == "f" else chosen
+        return self.flat_each([values], rows)[0]
+
+    def flat_each(self, values: Sequence[Tensor], rows: Tensor | None = None) -> list[Array]:
+        """The same of several, which come from the device together."""
+        inside = self.known_masks[1]
+        if rows is None:
+            return _cut(to_host(values), inside)
+        rows, *here = to_host([rows, *values])
+        return _cut(here, inside[rows])
+
+
+def _cut(values: list[Tensor], inside: Tensor) -> list[Array]:
+    """Values [N, L, ...] where `inside`, bool [N, L], as numpy; numbers as float32."""
+    cut = [value.numpy()[inside.numpy()] for value in values]
+    return [array.astype(np.float32, copy=False) if array.dtype.kind == "f" else array for array in cut]
+
+
+_RECORDED = (
+    "ids", "lengths", "group", "environment", "truncated", "old_logprobs", "entropy", "top_ids", "top_logprobs",
+)  # fmt: skip
 
 
 def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -> Sampled:
     """The `Sampled` record of a batch, complete or still being sampled."""
-    prompts, mask = batch.prompts, batch.completion_mask
-    prompt_rows = [row[keep.bool()].tolist() for row, keep in zip(prompts.ids, prompts.mask, strict=True)]
-    completion_rows = [row[:n].tolist() for row, n in zip(batch.ids, batch.lengths.tolist(), strict=True)]
-    top_ids = batch.top_ids[mask].cpu().numpy().astype(np.int32)
+    prompts, (prompt_ids, prompt_mask) = batch.prompts, batch.prompts.known
+    here = batch.on_host(*_RECORDED) if done else to_host([getattr(batch, name) for name in _RECORDED])
+    ids, lengths, group, environment, truncated, *values = here
+    inside = torch.arange(ids.shape[1]) < lengths[:, None]
+    prompt_rows = [row[keep].tolist() for row, keep in zip(prompt_ids.numpy(), prompt_mask.bool().numpy(), strict=True)]
+    completion_rows = [row[:n].tolist() for row, n in zip(ids.numpy(), lengths.tolist(), strict=True)]
+    mask, old_logprobs, entropy, top_ids, top_logprobs = _cut([~environment, *values], inside)
     kept = np.unique(top_ids).tolist() + [i for row in completion_rows for i in row]
     return Sampled(
         update=batch.update,
@@ -185,16 +251,16 @@ def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -
         prompt_offsets=np.concatenate([[0], np.cumsum([len(row) for row in prompt_rows])]),
         prompt_texts=[text for row in prompt_rows for text in lm.texts(row)],
         columns=[example.columns for example in prompts.examples],
-        group=batch.group.cpu().numpy().astype(np.int32),
-        offsets=batch.offsets,
+        group=group.numpy().astype(np.int32),
+        offsets=np.concatenate([[0], np.cumsum(lengths.numpy())]),
         token_ids=np.array([i for row in completion_rows for i in row], dtype=np.int32),
         texts=[text for row in completion_rows for text in lm.texts(row)],
-        mask=batch.flat(batch.mask).astype(np.uint8),
-        old_logprobs=batch.flat(batch.old_logprobs),
-        entropy=batch.flat(batch.entropy),
-        top_ids=top_ids,
-        top_logprobs=batch.flat(batch.top_logprobs),
-        truncated=batch.truncated.cpu().numpy().astype(np.uint8),
+        mask=mask.astype(np.uint8),
+        old_logprobs=old_logprobs,
+        entropy=entropy,
+        top_ids=top_ids.astype(np.int32),
+        top_logprobs=top_logprobs,
+        truncated=truncated.numpy().astype(np.uint8),
         pieces={i: lm.piece(i) for i in set(kept)},
         states={row: list(path) for row, path in batch.states.items() if any(path)},
         survey=batch.survey,
