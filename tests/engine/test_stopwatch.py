@@ -100,7 +100,7 @@ def test_what_happens_between_moments_is_not_theirs(clock: Clock) -> None:
     assert watch.take() == {"evaluate": 13, OTHER: 300}
 
 
-def test_a_gpu_ends_its_work_in_the_part_that_began_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_accelerator_ends_its_work_in_the_part_that_began_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     left = 0.0
 
     def synchronize() -> None:
@@ -109,7 +109,7 @@ def test_a_gpu_ends_its_work_in_the_part_that_began_it(clock: Clock, monkeypatch
         left = 0.0
 
     monkeypatch.setattr(torch.accelerator, "synchronize", synchronize)
-    watch = Stopwatch(torch.device("cuda"))
+    watch = Stopwatch(torch.device("mps"))
     with watch:
         with spent_on("forward"):
             left = 5.0
@@ -117,6 +117,81 @@ def test_a_gpu_ends_its_work_in_the_part_that_began_it(clock: Clock, monkeypatch
         with spent_on("backward"):
             left = 7.0
     assert watch.take() == {OTHER: 1, "forward": 5, "backward": 7}
+
+
+class Device:
+    """Works off what it was given, one thing after the other, while Python goes on."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock, self.busy_until, self.waits = clock, 0.0, 0
+
+    def work(self, seconds: float) -> None:
+        self.busy_until = max(self.busy_until, self.clock.now) + seconds
+
+    def synchronize(self) -> None:
+        self.clock.now = max(self.busy_until, self.clock.now)
+        self.waits += 1
+
+    def event(self, enable_timing: bool) -> Event:
+        assert enable_timing
+        return Event(self)
+
+
+class Event:
+    """As `torch.cuda.Event`, of a device made up."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def record(self) -> None:
+        self.at = max(self._device.busy_until, self._device.clock.now)
+
+    def elapsed_time(self, later: Event) -> float:
+        assert max(self.at, later.at) <= self._device.clock.now, "the device has not come so far"
+        return 1000 * (later.at - self.at)
+
+
+@pytest.fixture
+def device(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Device:
+    device = Device(clock)
+    monkeypatch.setattr(torch.accelerator, "synchronize", device.synchronize)
+    monkeypatch.setattr(torch.cuda, "Event", device.event)
+    return device
+
+
+def test_a_gpus_work_counts_for_the_part_that_began_it_without_a_wait(clock: Clock, device: Device) -> None:
+    watch = Stopwatch(torch.device("cuda"))
+    with watch:
+        for _ in range(3):
+            with spent_on("forward"):
+                device.work(5)
+                clock.now += 1
+            with spent_on("backward"):
+                device.work(7)
+        clock.now += 2
+        assert (device.waits, clock.now) == (0, 5)
+        assert watch.take() == {OTHER: 0, "forward": 15, "backward": 21}
+        assert (device.waits, clock.now) == (1, 36), "the parts add up to the whole"
+        clock.now += 4
+    assert watch.take() == {OTHER: 4}
+
+
+def test_a_gpu_with_nothing_to_do_counts_for_the_part_that_python_is_in(clock: Clock, device: Device) -> None:
+    watch = Stopwatch(torch.device("cuda"))
+    with watch:
+        with spent_on("forward"):
+            device.work(5)
+        with spent_on("score"):
+            clock.now += 20
+        clock.now += 1
+    device.work(100)
+    device.synchronize()
+    with watch:
+        with spent_on("evaluate"), spent_on("forward"):
+            device.work(3)
+        assert watch.take_part("evaluate") == 3
+        clock.now += 1
+    assert watch.take() == {"forward": 5, "score": 15, OTHER: 2}, "what happens in between counts for nothing"
 
 
 _POLICY_GRADIENT = {"sample", "score", "reference", "credit", "forward", "backward", "step", "look", "record", OTHER}
