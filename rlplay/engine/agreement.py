@@ -110,7 +110,7 @@ def agree(lm: LanguageModel, batch: Batch) -> bool:
     Where they differ, the wrong one of them is replaced by a slower way. False if that was sampling, whose completions
     are then not the policy's.
     """
-    reach = int(batch.prompts.mask.sum(-1).max()) + batch.ids.shape[1]
+    reach = batch.prompts.ids.shape[1] + batch.ids.shape[1]
     if reach <= _GROWTH * lm.agreed or (lm.passes == "by_length" and not lm.cached):
         return True
     lm.agreed = reach

@@ -61,3 +61,8 @@ def fill(cache: Any, prompt: Any, group: Tensor, length: int) -> None:
             kept[:, :, :length] = new[group]
             kept[:, :, length:] = 0  # the mask does not hide a NaN: 0 times NaN is NaN
         layer.cumulative_length.fill_(length)
+
+
+def tensors_of(cache: Any) -> list[Tensor]:
+    """The keys and values of a cache of fixed size."""
+    return [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]

@@ -13,16 +13,19 @@ from torch import Tensor
 
 from rlplay.engine.batch import Prompts
 from rlplay.engine.compat import cache_of, with_cache
-from rlplay.engine.fixed_cache import Fixed
+from rlplay.engine.fixed_cache import Fixed, NotCapturedError
 from rlplay.engine.model import LanguageModel
+from rlplay.engine.out_of_memory import release
 from rlplay.engine.passes import positions_of
+from rlplay.engine.slate import Slate
 
 
 class Decoder(Protocol):
     """Completions that grow together, one token each at a time."""
 
-    logits: Tensor
-    """[rows, V], those of the next token of every row still kept."""
+    @property
+    def logits(self) -> Tensor:
+        """[rows, V], those of the next token of every row still kept."""
 
     def keep(self, rows: Tensor) -> None:
         """Continue with these rows only, in this order."""
@@ -31,10 +34,24 @@ class Decoder(Protocol):
         """Append one token [rows] to every row."""
 
 
-def decoder(lm: LanguageModel, prompts: Prompts, group: Tensor, length: int) -> Decoder:
-    """A decoder of at most `length` tokens after the prompts `group` [rows], in the way that suits the model."""
-    kind = Recomputing if not lm.cached else Fixed if lm.fixed else Cached
-    return kind(lm, prompts, group, length)
+def decoder(lm: LanguageModel, prompts: Prompts, group: Tensor, length: int, slate: Slate | None) -> Decoder:
+    """A decoder of at most `length` tokens after the prompts `group` [rows], in the way that suits the model.
+
+    With a `slate`, a decoder of fixed size writes whole positions to it or to one of its own. Where a GPU cannot
+    capture them as a graph, the model is sampled without one from then on, and its remarks say so.
+    """
+    if not lm.cached:
+        return Recomputing(lm, prompts, group, length)
+    if lm.fixed:
+        try:
+            return Fixed(lm, prompts, group, length, slate)
+        except NotCapturedError as error:
+            lm.remarks.append(f"{error}: sampling launches its kernels one by one from now on, which is slower")
+            release(error)
+        lm.save_memory()
+        if slate is not None:
+            slate.begin(slate.draws)  # what came before the capture wrote to it
+    return Cached(lm, prompts, group, length)
 
 
 class Cached:

@@ -1,38 +1,56 @@
-"""Sampling from a cache of fixed size, whose step a GPU replays as one CUDA graph.
+"""Sampling from a cache of fixed size, of which a GPU replays a whole position as one CUDA graph.
 
 A step of a small model takes a GPU less time than it takes Python to launch the step's kernels one by one; a graph
-launches them together. It reads and writes the same memory every time, so the cache, the mask and all that a step needs
-have their places for good. `agreement.py` lets a model on a GPU sample like this if it then gives the right numbers.
-A CPU gains nothing by it; there the tests run the same step without a graph. Its speed on a GPU is not measured.
+launches them together: those that choose the next token and write it down, and those of the model that reads it. All of
+them read and write the same memory every time, so the cache, the mask, the slate and all that a step needs have their
+places for good. `agreement.py` lets a model on a GPU sample like this if it then gives the right numbers.
+A CPU gains nothing by it; there the tests run the same steps without a graph. Its speed on a GPU is not measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Hashable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Prompts
-from rlplay.engine.compat import cache_of, fill, fixed_cache, with_cache
+from rlplay.engine.compat import cache_of, fill, fixed_cache, tensors_of, with_cache
 from rlplay.engine.model import LanguageModel
+from rlplay.engine.out_of_memory import is_out_of_memory
 from rlplay.engine.passes import positions_of
+from rlplay.engine.slate import Slate
 
 BUCKET = 64
 """Caches have a multiple of so many places, so that batches of other lengths find one."""
-KEPT = 2
-"""Caches that wait for their next batch, such as an update's and that of held-out prompts; the oldest makes room."""
+KEPT = 4
+"""Caches that wait for their next batch, such as an update's, a greedy baseline's and that of held-out prompts; the
+oldest makes room."""
+SHARE = 8
+"""All but the newest also make room as soon as they take more than one part in so many of the device's memory."""
 _WARM_UP = 3
 """Steps before a graph is captured, in which libraries choose their kernels."""
+
+_failed = False  # a capture, after which the allocator may be left in the middle of it
+
+
+class NotCapturedError(RuntimeError):
+    """A GPU could not capture a step as a graph: one line that says why."""
 
 
 class Fixed:
     """A decoder whose rows all stay to the end: those that are over are computed, and not looked at."""
 
-    def __init__(self, lm: LanguageModel, prompts: Prompts, group: Tensor, length: int) -> None:
-        """Of at most `length` tokens a row. Raises NotImplementedError if a layer's cache is not one of keys and values
-        for every place before."""
+    def __init__(
+        self, lm: LanguageModel, prompts: Prompts, group: Tensor, length: int, slate: Slate | None = None
+    ) -> None:
+        """Of at most `length` tokens a row. With a `slate`, `position` writes to `self.slate`, which begins as it does.
+
+        Raises NotImplementedError if a layer's cache is not one of keys and values for every place before, and
+        NotCapturedError if a GPU cannot make a graph of it.
+        """
         out = lm.policy(
             input_ids=prompts.ids,
             attention_mask=prompts.mask,
@@ -41,10 +59,19 @@ class Fixed:
             logits_to_keep=1,
         )
         places = -(-(prompts.ids.shape[1] + length) // BUCKET) * BUCKET
-        self._step = _step_of(lm, len(group), places)
-        self._step.begin(cache_of(out), prompts.mask, group)
+        begun = _Begun(cache_of(out), prompts.mask, group, out.logits[group, -1], slate)
+        weights = tuple(x.data_ptr() for xs in (lm.policy.parameters(), lm.policy.buffers()) for x in xs)
+        key = len(group), places, None if slate is None else slate.kind, weights
+        self._lm, self._key = lm, key
+        self._step: _Step = lm.fixed_steps.pop(key, None) or _Step(lm.policy, places, begun)
+        self._step.begin(begun)
         self._rows = torch.arange(len(group), device=group.device)
-        self.logits: Tensor = out.logits[group, -1]
+        self.slate = self._step.slate
+
+    @property
+    def logits(self) -> Tensor:
+        """[rows, V], those of the next token of every row still kept."""
+        return self._step.logits[self._rows]
 
     def keep(self, rows: Tensor) -> None:
         """Continue with these rows only, in this order."""
@@ -52,61 +79,100 @@ class Fixed:
 
     def step(self, tokens: Tensor) -> None:
         """Append one token [rows] to every row."""
-        self.logits = self._step.after(self._rows, tokens)[self._rows]
+        self._step.append(self._rows, tokens)
+
+    def close(self) -> None:
+        """Let its memory wait for the next batch of this size; until then nobody else gets it.
+
+        Whoever asks for completions while others are being sampled needs memory of their own.
+        """
+        if self._lm.fixed:
+            _make_room(self._lm.fixed_steps, self._step.bytes, self._lm.device)
+            self._lm.fixed_steps[self._key] = self._step
+
+    def position(self) -> None:
+        """Choose the next token of every row, write it to the slate, and append it."""
+        self._step.go()
 
 
-def _step_of(lm: LanguageModel, rows: int, places: int) -> _Step:
-    """The step for a batch of this size; a captured one is of use as long as the weights stay where they are."""
-    key = rows, places, tuple(p.data_ptr() for p in lm.policy.parameters())
-    step = lm.fixed_steps.pop(key, None) or _Step(lm.policy, rows, places)
-    lm.fixed_steps[key] = step
-    while len(lm.fixed_steps) > KEPT:
-        del lm.fixed_steps[next(iter(lm.fixed_steps))]
-    return step
+class _Begun(NamedTuple):
+    """What sampling begins with: the prompts' cache and mask [G, P], the prompt of each row [N], its logits [N, V]."""
+
+    cache: Any
+    mask: Tensor
+    group: Tensor
+    logits: Tensor
+    slate: Slate | None
+
+
+def _make_room(steps: dict[Hashable, _Step], needed: int, device: torch.device) -> None:
+    """Drop the oldest of the waiting steps until one more of `needed` bytes may join them."""
+    limit = torch.cuda.mem_get_info(device)[1] // SHARE if _captures(device) else math.inf
+    while steps and (len(steps) >= KEPT or needed + sum(step.bytes for step in steps.values()) > limit):
+        del steps[next(iter(steps))]
 
 
 class _Step:
-    """One token more for each of N rows, in memory that stays; W is the number of places in the cache."""
+    """One token more for each of N rows, in memory that stays; W is the number of places in the cache.
 
-    def __init__(self, model: Any, rows: int, places: int) -> None:
-        self._model, self._device = model, next(model.parameters()).device
-        dtype = model.get_input_embeddings().weight.dtype
-        self._ids = torch.zeros(rows, 1, dtype=torch.long, device=self._device)
-        self._positions = torch.zeros_like(self._ids)
-        self._place = torch.zeros(1, dtype=torch.long, device=self._device)
-        self._mask = torch.full((rows, 1, 1, places), torch.finfo(dtype).min, dtype=dtype, device=self._device)
-        self._places = places
-        self._cache: Any = None
+    With a slate, the token is chosen and written there, too.
+    """
+
+    def __init__(self, model: Any, places: int, begun: _Begun) -> None:
+        """For batches of this size; captured if the device can. Raises NotCapturedError if it cannot after all."""
+        logits, device = begun.logits, begun.logits.device
+        rows, dtype = len(begun.group), model.get_input_embeddings().weight.dtype
+        self._model, self._places = model, places
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._logits: Tensor | None = None
+        try:
+            self.logits = torch.empty_like(logits)
+            self.slate = begun.slate
+            self._ids = torch.zeros(rows, 1, dtype=torch.long, device=device)
+            self._positions = torch.zeros_like(self._ids)
+            self._place = torch.zeros(1, dtype=torch.long, device=device)
+            self._mask = torch.full((rows, 1, 1, places), torch.finfo(dtype).min, dtype=dtype, device=device)
+            self._cache: Any = fixed_cache(begun.cache, begun.group, places)
+            if _captures(device):
+                self._capture(begun)
+        except RuntimeError as error:
+            if not _captures(device) or isinstance(error, NotImplementedError):
+                raise
+            raise NotCapturedError(_why(error)) from error
 
-    def begin(self, prompt: Any, mask: Tensor, group: Tensor) -> None:
-        """Take over the prompts' cache, each prompt for the rows that answer it; `mask` [G, P] is of the prompts."""
-        if self._cache is None:
-            self._cache = fixed_cache(prompt, group, self._places)
-            if _captures(self._device):
-                self._capture(lambda: self._fill(prompt, mask, group))
-        self._fill(prompt, mask, group)
+    @property
+    def bytes(self) -> int:
+        """What it holds in memory, without what a graph needs of its own."""
+        kept = [self.logits, self._mask, *tensors_of(self._cache)]
+        kept += [] if self.slate is None else self.slate.written().values()
+        return sum(tensor.nbytes for tensor in kept)
 
-    def after(self, rows: Tensor, tokens: Tensor) -> Tensor:
-        """The logits [N, V] after one more token in each of `rows`; they are overwritten by the next step."""
+    def begin(self, begun: _Begun) -> None:
+        """Take over the prompts' cache, each prompt for the rows that answer it."""
+        length = begun.mask.shape[1]
+        fill(self._cache, begun.cache, begun.group, length)
+        self._mask.fill_(torch.finfo(self._mask.dtype).min)
+        self._mask[:, 0, 0, :length].masked_fill_(begun.mask[begun.group].bool(), 0.0)
+        self._positions[:] = positions_of(begun.mask)[begun.group, -1:]
+        self._place.fill_(length)
+        self.logits.copy_(begun.logits)
+        if self.slate is not None and begun.slate is not None:
+            self.slate.begin(begun.slate.draws)
+
+    def append(self, rows: Tensor, tokens: Tensor) -> None:
+        """Read one token more in each of `rows`."""
         self._ids[rows, 0] = tokens
+        self.go()
+
+    def go(self) -> None:
+        """Choose and write a token of every row, if there is a slate, and read it."""
         if self._graph is None:
             self._compute()
         else:
             self._graph.replay()
-        assert self._logits is not None
-        return self._logits
-
-    def _fill(self, prompt: Any, mask: Tensor, group: Tensor) -> None:
-        length = mask.shape[1]
-        fill(self._cache, prompt, group, length)
-        self._mask.fill_(torch.finfo(self._mask.dtype).min)
-        self._mask[:, 0, 0, :length].masked_fill_(mask[group].bool(), 0.0)
-        self._positions[:] = positions_of(mask)[group, -1:]
-        self._place.fill_(length)
 
     def _compute(self) -> None:
+        if self.slate is not None:
+            self._ids[:, 0] = self.slate.position(self.logits, self.slate.every)
         self._mask.index_fill_(-1, self._place, 0.0)
         self._place.add_(1)
         self._positions.add_(1)
@@ -117,27 +183,39 @@ class _Step:
             **with_cache(self._model, self._cache),
             use_cache=True,
         )
-        if self._logits is None:
-            self._logits = torch.empty_like(out.logits[:, -1])
-        self._logits.copy_(out.logits[:, -1])
+        self.logits.copy_(out.logits[:, -1])
 
-    def _capture(self, begin: Callable[[], None]) -> None:
+    def _capture(self, begun: _Begun) -> None:
         """Record a step as a graph; steps on a stream of their own come first, as PyTorch asks for.
 
         Each follows a new `begin`: there may be places for one token only.
         """
+        global _failed  # noqa: PLW0603 - what a failed capture leaves behind belongs to the process
+        if _failed:
+            raise RuntimeError("a capture has failed before")
+        before = torch.cuda.current_stream()
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
+        aside.wait_stream(before)
         with torch.cuda.stream(aside):
             for _ in range(_WARM_UP):
-                begin()
+                self.begin(begun)
                 self._compute()
-        torch.cuda.current_stream().wait_stream(aside)
+        before.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._compute()
+        try:
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may use the GPU meanwhile
+                self._compute()
+        except BaseException:
+            _failed = True
+            torch.cuda.set_stream(before)  # which the block leaves as it is if the end of the capture raises
+            raise
         self._graph = graph
 
 
 def _captures(device: torch.device) -> bool:
     return device.type == "cuda"
+
+
+def _why(error: RuntimeError) -> str:
+    said = "memory is short" if is_out_of_memory(error) else str(error).strip().partition("\n")[0]
+    return f"the GPU could not capture the steps of sampling as a graph ({said})"

@@ -5,9 +5,11 @@ Imports no torch: the engine's process explains errors before it has any.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 import traceback
+from collections.abc import Iterator
 
 from rlplay.algorithms.settings import Settings
 
@@ -16,9 +18,23 @@ _IN_PARTS = ("credit", "update", "after")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory was short, be it Python's, torch's on the CPU or an accelerator's."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in said or "can't allocate" in said
+    """Whether memory was short, be it Python's, torch's on the CPU or an accelerator's.
+
+    A graph that cannot be captured for want of memory says something else; what it says comes of this error.
+    """
+    return any(
+        isinstance(each, MemoryError) or "out of memory" in str(each).lower() or "can't allocate" in str(each).lower()
+        for each in _chain(error)
+    )
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, what it comes of, and so on."""
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def remedy(settings: Settings, phase: str, caches: bool) -> dict[str, int] | None:
@@ -40,10 +56,12 @@ def smaller_parts(settings: Settings, phase: str) -> int | None:
 
 def release(error: BaseException) -> None:
     """Let go of what the failed pass computed, which its traceback keeps alive."""
-    traceback.clear_frames(error.__traceback__)
+    for each in _chain(error):
+        traceback.clear_frames(each.__traceback__)
     gc.collect()
     if (torch := sys.modules.get("torch")) is not None:
-        torch.cuda.empty_cache()
+        with contextlib.suppress(RuntimeError):  # a capture that has failed may be open in the allocator's books
+            torch.cuda.empty_cache()
 
 
 def begins_again(update: int, phase: str, changed: dict[str, int]) -> str:

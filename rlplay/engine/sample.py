@@ -6,7 +6,7 @@ update sampled again after a rewind is the same update, whatever happened in bet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,15 +17,19 @@ from torch import Tensor
 from rlplay.engine import ranks
 from rlplay.engine.agreement import agree
 from rlplay.engine.batch import Batch, Prompts, sampled_record
-from rlplay.engine.decode import decoder
+from rlplay.engine.decode import Decoder, decoder
 from rlplay.engine.episodes import Episodes
+from rlplay.engine.fixed_cache import Fixed
 from rlplay.engine.merge import whole
 from rlplay.engine.model import LanguageModel
+from rlplay.engine.slate import Choice, Slate
 from rlplay.tasks.task import Environment, Example
 from rlplay.tasks.tools import Tools
 from rlplay.trace.records import Array, Sampled
 
 _DROP_SHARE = 8
+_COUNTED = 8
+"""Positions after which Python waits for a GPU, to see whether all completions are over."""
 
 ROLLOUTS, VINES, TAILS, ESTIMATES = 1, 3, 11, 12
 """Streams of random numbers of an update: for the completions it learns from, for what they are compared with, and for
@@ -87,13 +91,17 @@ def sample(
 
     Raises Halt if the environment fails.
     """
-    group = torch.arange(len(prompts.ids), device=lm.device).repeat_interleave(generations)
-    draws = uniforms(seed, update, len(group), length, again, stream).to(lm.device)
+    group = torch.arange(len(prompts.ids)).repeat_interleave(generations)
+    draws = uniforms(seed, update, len(group), length, again, stream)
     chances = uniforms(seed, update, len(group), length, again, stream + _ENVIRONMENT)
-    rows = ranks.mine(torch.arange(len(group), device=lm.device))
+    rows = ranks.mine(torch.arange(len(group)))
+    shape, choice = (len(rows), length, keep), Choice(temperature, greedy, top_p, top_k)
     while True:
-        empty = _empty(prompts, group[rows], length, keep, temperature, update, lm.device)
-        own = _sampled(lm, empty, draws[rows], chances[rows.cpu()].numpy(), greedy, environment, top_p, top_k)
+        slate = Slate(shape, lm.end_ids, choice, lm.device).begin(draws[rows])
+        empty = Batch(
+            update=update, prompts=prompts, group=group[rows].to(lm.device), temperature=temperature, **slate.written()
+        )
+        own = _sampled(lm, empty, slate, chances[rows].numpy(), environment)
         idle = Sampling(lambda empty=empty: sampled_record(lm, empty, False, 0))  # type: ignore[misc]
         share = yield from ranks.in_step(own, idle)
         batch = whole(ranks.each(lambda share=share: share))  # type: ignore[misc]
@@ -103,109 +111,72 @@ def sample(
 
 @torch.no_grad()
 def _sampled(
-    lm: LanguageModel, batch: Batch, draws: Tensor, chances: Array, greedy: bool,
-    environment: Environment | Tools | None, top_p: float, top_k: int,
-) -> Generator[Sampling, None, Batch]:  # fmt: skip
-    """Fill the completions of an empty `batch`, tokens by the numbers `draws` [N, L] and the environment `chances`."""
+    lm: LanguageModel, batch: Batch, slate: Slate, chances: Array, environment: Environment | Tools | None
+) -> Generator[Sampling, None, Batch]:
+    """Fill an empty `batch`, whose tensors are the slate's; the environment takes the numbers `chances` [N, L]."""
     if not len(batch.group):
-        return _trimmed(batch)
-    length, keep = batch.ids.shape[1], batch.top_ids.shape[2]
-    ends = torch.tensor(sorted(lm.end_ids), device=lm.device, dtype=torch.long)
-    growing = decoder(lm, batch.prompts, batch.group, length)
-    episodes = None if environment is None else Episodes(lm, environment, batch, chances)
-    active = torch.arange(len(batch.group), device=lm.device)  # rows whose caches are kept
-    counted = _counted(lm.device)
-    for position in range(length):
-        logprobs = (growing.logits.float() / batch.temperature).log_softmax(-1)
-        tokens = logprobs.argmax(-1) if greedy else _choose(cut(logprobs, top_p, top_k), draws[active, position])
-        going = batch.truncated[active]  # a finished row may still be computed until it is dropped
-        if episodes is not None:
-            tokens = episodes.with_environment(active, tokens, position)
-        _write(batch, position, active, going, logprobs, tokens, keep)
-        ended = torch.isin(tokens, ends) & ~batch.environment[active, position]
-        if episodes is not None:
-            ended = episodes.over(active, ended & going)
-        batch.truncated[active] = going & ~ended
+        return batch
+    growing = decoder(lm, batch.prompts, batch.group, slate.shape[1], slate if environment is None else None)
+    if isinstance(growing, Fixed) and growing.slate is not None:
+        slate = growing.slate
+        _show(batch, slate.written())
+        positions = _at_once(growing, slate)
+    else:
+        episodes = None if environment is None else Episodes(lm, environment, batch, chances)
+        positions = _one_by_one(growing, slate, episodes)
+    for position in positions:
         yield Sampling(lambda p=position: sampled_record(lm, batch, False, p + 1))  # type: ignore[misc]
-        if position + 1 == length:
-            break
+    width = max(batch.lengths.tolist())
+    _show(batch, {name: (x[:, :width] if x.ndim > 1 else x).clone() for name, x in slate.written().items()})
+    if isinstance(growing, Fixed):
+        growing.close()
+    return batch
+
+
+def _show(batch: Batch, tensors: dict[str, Tensor]) -> None:
+    for name, tensor in tensors.items():
+        setattr(batch, name, tensor)
+
+
+def _at_once(growing: Fixed, slate: Slate) -> Iterator[int]:
+    """Every position of completions that are all computed to the end, once it is written."""
+    last = slate.shape[1] - 1
+    for position in range(last):
+        growing.position()
+        yield position
+        if not (position + 1) % _COUNTED and not bool(slate.truncated.any()):
+            return
+    slate.position(growing.logits, slate.every)
+    yield last
+
+
+def _one_by_one(growing: Decoder, slate: Slate, episodes: Episodes | None) -> Iterator[int]:
+    """The same where an environment may speak, or where completions that are over need not be computed."""
+    active, counted = slate.every, _counted(slate.ids.device)
+    for position in range(slate.shape[1]):
+        chosen = slate.choose(growing.logits, active)
+        if episodes is not None:
+            chosen = chosen._replace(tokens=episodes.with_environment(active, chosen.tokens, position))
+        ended = slate.write(active, chosen)
+        if episodes is not None:
+            ended = episodes.over(active, ended & slate.truncated[active])
+        slate.close(active, ended)
+        yield position
+        if position + 1 == slate.shape[1]:
+            return
+        tokens = chosen.tokens
         if not (position + 1) % counted:
-            going = batch.truncated[active]
+            going = slate.truncated[active]  # a row that is over may still be computed until it is dropped
             finished = len(active) - int(going.sum())
             if finished == len(active):
-                break
+                return
             if finished * _DROP_SHARE >= len(active):
                 kept = going.nonzero().squeeze(-1)
                 growing.keep(kept)
                 active, tokens = active[kept], tokens[kept]
         growing.step(tokens)
-    return _trimmed(batch)
-
-
-def cut(logprobs: Tensor, top_p: float, top_k: int) -> Tensor:
-    """Log-probabilities [R, V] with −inf for the tokens that are not sampled; not normalised anew.
-
-    First the `top_k` likeliest stay (0: all), then of these, normalised, the fewest that reach `top_p` (Holtzman et al.
-    2019, arXiv:1904.09751), as transformers orders its warpers.
-    """
-    if 0 < top_k < logprobs.shape[-1]:
-        least = logprobs.topk(top_k, dim=-1).values[:, -1:]
-        logprobs = logprobs.masked_fill(logprobs < least, -torch.inf)
-    if top_p < 1:
-        ordered, places = logprobs.softmax(-1).sort(dim=-1)
-        unlikely = ordered.cumsum(-1) <= 1 - top_p
-        unlikely[:, -1] = False
-        logprobs = logprobs.masked_fill(unlikely.scatter(-1, places, unlikely), -torch.inf)
-    return logprobs
 
 
 def _counted(device: torch.device) -> int:
     """After how many positions the finished rows are counted: a GPU works behind Python, which waits for it there."""
-    return 1 if device.type == "cpu" else 8
-
-
-def _choose(logprobs: Tensor, draws: Tensor) -> Tensor:
-    cumulative = logprobs.exp().cumsum(-1)
-    wanted = draws[:, None] * cumulative[:, -1:]
-    return torch.searchsorted(cumulative, wanted, right=True).squeeze(-1).clamp(max=logprobs.shape[-1] - 1)
-
-
-def _empty(
-    prompts: Prompts, group: Tensor, length: int, keep: int, temperature: float, update: int, device: torch.device
-) -> Batch:
-    shape = (len(group), length)
-    return Batch(
-        update=update,
-        prompts=prompts,
-        group=group,
-        ids=torch.zeros(shape, dtype=torch.long, device=device),
-        lengths=torch.zeros(len(group), dtype=torch.long, device=device),
-        old_logprobs=torch.zeros(shape, device=device),
-        entropy=torch.zeros(shape, device=device),
-        top_ids=torch.zeros((*shape, keep), dtype=torch.long, device=device),
-        top_logprobs=torch.zeros((*shape, keep), device=device),
-        truncated=torch.ones(len(group), dtype=torch.bool, device=device),
-        environment=torch.zeros(shape, dtype=torch.bool, device=device),
-        temperature=temperature,
-    )
-
-
-def _write(
-    batch: Batch, position: int, rows: Tensor, going: Tensor, logprobs: Tensor, tokens: Tensor, keep: int
-) -> None:
-    """Write the tokens of the `rows` that are `going` on, bool [rows]; the others' places stay 0."""
-    top = logprobs.topk(keep, dim=-1)
-    batch.ids[rows, position] = tokens * going
-    batch.old_logprobs[rows, position] = torch.where(going, logprobs.gather(-1, tokens[:, None]).squeeze(-1), 0.0)
-    entropy = -(logprobs.exp() * logprobs.clamp(min=-1e4)).sum(-1)
-    batch.entropy[rows, position] = torch.where(going, entropy, 0.0)
-    batch.top_ids[rows, position] = top.indices * going[:, None]
-    batch.top_logprobs[rows, position] = torch.where(going[:, None], top.values, 0.0)
-    batch.lengths[rows] += going
-
-
-def _trimmed(batch: Batch) -> Batch:
-    width = max(batch.lengths.tolist(), default=0)
-    for name in ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs", "environment"):
-        setattr(batch, name, getattr(batch, name)[:, :width].contiguous())
-    return batch
+    return 1 if device.type == "cpu" else _COUNTED

@@ -96,14 +96,14 @@ def time_trl(model: str, kind: str) -> list[float]:
 
 def time_rlplay(model: str, kind: str, record: bool) -> tuple[list[float], list[float], list[float]]:
     """CPU seconds per update, running free, those that its arithmetic would take, and the share of sampling."""
-    from rlplay.engine import driver, sample
+    from rlplay.engine import driver
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled
     from rlplay.trusted import follow
 
     follow([__file__])
     if not record:
-        without_recording(sample)
+        without_recording()
     (reward, beta), ends, needed, sampled = KINDS[kind], list[float](), list[float](), list[Sampled]()
     shares: list[float] = []
 
@@ -162,16 +162,20 @@ def products_per_second() -> float:
     return statistics.median(rates)
 
 
-def without_recording(sample: Any) -> None:
+def without_recording() -> None:
     """The same training with nothing kept to look at: no candidates, no entropy, no records, no run file."""
+    from rlplay.engine.slate import Chosen, Slate
     from rlplay.trace.runfile import RunWriter
 
-    def write(batch: Any, position: int, rows: Any, going: Any, logprobs: Any, tokens: Any, keep: int) -> None:
-        batch.ids[rows, position] = tokens * going
-        batch.old_logprobs[rows, position] = logprobs.gather(-1, tokens[:, None]).squeeze(-1) * going
-        batch.lengths[rows] += going
+    def write(slate: Any, rows: Any, chosen: Chosen) -> Any:
+        tokens, logprobs, _ = chosen
+        at, going = (rows, slate._place), slate.truncated[rows]
+        slate.ids[at] = tokens * going
+        slate.old_logprobs[at] = logprobs.gather(-1, tokens[:, None]).squeeze(-1) * going
+        slate.lengths[rows] += going
+        return (tokens[:, None] == slate._ends).any(-1)
 
-    sample._write = write
+    Slate.write = write  # type: ignore[method-assign]
     RunWriter.append = lambda self, record: None  # type: ignore[method-assign]
 
 

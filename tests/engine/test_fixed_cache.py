@@ -18,7 +18,7 @@ from rlplay.engine.decoder_choice import choice
 from rlplay.engine.fixed_cache import KEPT, Fixed, _Step
 from rlplay.engine.model import LanguageModel
 from tests.engine.architectures import make
-from tests.engine.test_passes import VOCABULARY, _sampled, _together
+from tests.engine.test_passes import VOCABULARY, _rest, _sampled, _sampling, _together
 
 
 def small(architecture: str) -> LanguageModel:
@@ -74,7 +74,7 @@ def test_finished_rows_may_be_counted_now_and_then(lm: LanguageModel, monkeypatc
     """As on a GPU, where each count waits for it."""
     grows, fixed = kinds(lm)
     wanted = _sampled(grows, length=20)
-    monkeypatch.setattr(sampling, "_counted", lambda _device: 8)
+    monkeypatch.setattr(sampling, "_COUNTED", 3)
     found = _sampled(fixed, length=20)
     assert torch.equal(wanted.ids, found.ids)
     assert torch.equal(wanted.lengths, found.lengths)
@@ -92,19 +92,23 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> list[_Step]:
             computed(step)
 
     @contextmanager
-    def capture(_graph: object) -> Iterator[None]:
+    def capture(graph: SimpleNamespace, **_given: object) -> Iterator[None]:
         capturing.append(True)
         yield
         capturing.clear()
+        graph.replay = lambda captured=steps[-1]: computed(captured)
 
-    graph = SimpleNamespace(replay=lambda: computed(steps[-1]))
     stream = SimpleNamespace(wait_stream=lambda _other: None)
     monkeypatch.setattr(fixed_cache, "_captures", lambda _device: True)
     monkeypatch.setattr(_Step, "_compute", compute)
-    for name, stand_in in {"CUDAGraph": graph, "Stream": stream, "current_stream": stream}.items():
-        monkeypatch.setattr(torch.cuda, name, lambda stand_in=stand_in: stand_in)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", SimpleNamespace)
+    for name in ("Stream", "current_stream"):
+        monkeypatch.setattr(torch.cuda, name, lambda: stream)
     monkeypatch.setattr(torch.cuda, "stream", nullcontext)
+    monkeypatch.setattr(torch.cuda, "set_stream", lambda _stream: None)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (2**30, 2**30))
     monkeypatch.setattr(torch.cuda, "graph", capture)
+    monkeypatch.setattr(fixed_cache, "_failed", False)
     return steps
 
 
@@ -116,6 +120,59 @@ def test_capturing_a_graph_leaves_nothing_behind(lm: LanguageModel, cuda: list[_
         assert torch.equal(wanted.ids, found.ids)
         torch.testing.assert_close(wanted.old_logprobs, found.old_logprobs, atol=2e-6, rtol=1e-5)
     assert len(cuda) == 4, "three to warm up and one that is captured, once"
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("not permitted\nwhen")])
+def test_a_capture_that_fails_leaves_the_answers_to_a_cache_that_grows(
+    lm: LanguageModel, cuda: list[_Step], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """As torch does, the end of the capture hides what was raised within it."""
+    grows, fixed = kinds(lm)
+    wanted = _sampled(grows)
+
+    @contextmanager
+    def capture(_graph: object, **_given: object) -> Iterator[None]:
+        yield
+        raise RuntimeError("operation failed due to a previous error during capture") from error
+
+    monkeypatch.setattr(torch.cuda, "graph", capture)
+    found = _sampled(fixed)
+    assert torch.equal(wanted.ids, found.ids)
+    assert torch.equal(wanted.old_logprobs, found.old_logprobs)
+    assert (fixed.fixed, fixed.fixed_steps, fixed_cache._failed) == (False, {}, True)
+    (said,) = fixed.remarks
+    fixed.remarks.clear()
+    assert ("memory is short" in said) == isinstance(error, torch.OutOfMemoryError)
+    assert "\n" not in said
+    _sampled(fixed, length=3)
+    assert (len(cuda), fixed.remarks) == (4, []), "nothing more to say"
+    fixed.fixed = True
+    _sampled(fixed)
+    assert (len(cuda), fixed.fixed) == (4, False), "nothing is captured again"
+
+
+def test_whoever_asks_while_others_are_sampled_gets_memory_of_their_own(lm: LanguageModel) -> None:
+    grows, fixed = kinds(lm)
+    wanted = _sampled(grows, length=9)
+    stream = _sampling(fixed, length=9)
+    next(stream)
+    _sampled(fixed, length=9, seed=8)
+    assert torch.equal(wanted.ids, _rest(stream).ids)
+    assert len(fixed.fixed_steps) == 1
+
+
+@pytest.mark.usefixtures("cuda")
+def test_waiting_steps_take_a_share_of_the_memory_at_most(lm: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, fixed = kinds(lm)
+    _sampled(fixed, generations=3)
+    (step,) = fixed.fixed_steps.values()
+    share = 2 * step.bytes
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (0, fixed_cache.SHARE * share))
+    for generations in (2, 3, 4):
+        _sampled(fixed, generations=generations)
+    assert len(fixed.fixed_steps) == 1, "four answers' memory and three answers' are more"
+    _sampled(fixed, generations=1)
+    assert len(fixed.fixed_steps) == 2
 
 
 @pytest.mark.usefixtures("cuda")
@@ -150,8 +207,13 @@ def test_a_step_that_is_wrong_is_left_for_the_cache_that_grows(
     settle(lm)
     assert not lm.fixed, "it is of no use to a CPU"
     lm.fixed, lm.agreed = True, 0
-    right = _Step.after
-    monkeypatch.setattr(_Step, "after", lambda *given: right(*given) + torch.arange(VOCABULARY))
+    right = _Step._compute
+
+    def wrong(step: _Step) -> None:
+        right(step)
+        step.logits += torch.arange(VOCABULARY)
+
+    monkeypatch.setattr(_Step, "_compute", wrong)
     batch = _sampled(lm)
     assert (lm.fixed, lm.cached) == (False, True)
     assert not lm.fixed_steps, "its memory is free"

@@ -177,8 +177,15 @@ def test_the_likeliest_token_is_that_of_each_sequence_alone(lm: LanguageModel, k
 
 
 def _sampled(lm: LanguageModel, **changes: Any) -> Any:
+    return _rest(_sampling(lm, **changes))
+
+
+def _sampling(lm: LanguageModel, **changes: Any) -> Any:
     given = {"generations": 6, "length": 6, "temperature": TEMPERATURE, "keep": 4, "seed": 3, "update": 1} | changes
-    stream = sample(lm, _tokens().prompts, **given)
+    return sample(lm, _tokens().prompts, **given)
+
+
+def _rest(stream: Any) -> Any:
     while True:
         try:
             next(stream)
