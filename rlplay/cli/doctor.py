@@ -92,6 +92,7 @@ def _devices() -> Iterator[str]:
         yield f"devices       torch cannot be imported: {error}"
         return
     yield from _cores()
+    yield _products()
     yield f"bfloat16      {bfloat16_speed():.2g} times the speed of float32 in matrix products on this CPU (--dtype)"
     for index in range(torch.cuda.device_count()):
         memory = torch.cuda.get_device_properties(index).total_memory / 2**30
@@ -115,6 +116,18 @@ def _why(cores: int) -> str:
     if cores == 1:
         return ", which shares the core with the screen"
     return "; 1 core is left to the screen; without a screen it is the same, so that a seed gives the same numbers"
+
+
+def _products() -> str:
+    """How fast float32 matrices are multiplied, and by what."""
+    from rlplay.engine import onednn
+
+    own, other = onednn.rates()
+    found = f"float32       matrix products at {own / 1e9:.0f} GFLOP/s by torch"
+    if other is None:
+        return f"{found}; this build of it has no other way"
+    used = "oneDNN" if onednn.is_faster() else "torch"
+    return f"{found}, {other / 1e9:.0f} by oneDNN; linear layers use {used}"
 
 
 def bfloat16_speed() -> float:

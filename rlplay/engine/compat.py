@@ -1,9 +1,14 @@
-"""What the engine knows of transformers' cache of keys and values, which may change in any release: 5.4 to 5.24.
+"""What the engine uses of other libraries without a promise that it stays.
+
+Of transformers' cache of keys and values, releases 5.4 to 5.24:
 
 - Its name in a forward pass: `cache` from 5.24 on, `past_key_values` in older releases.
 - The layers of `transformers.cache_utils`, for a cache of fixed size: `keys`, `values`, and `cumulative_length`, a
   tensor from 5.4 on. Whatever is missing raises one of the errors that `agreement.py` takes for "not in this way", and
   the engine samples from a cache that grows.
+
+Of torch, releases 2.6 to 2.13: the operator by which its compiler lets oneDNN compute a linear layer. Without it the
+layers are torch's own.
 
 `tests/engine/test_compat.py` says which of these the installed release lacks.
 """
@@ -11,9 +16,11 @@
 from __future__ import annotations
 
 import inspect
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import Any
 
+import torch
 from torch import Tensor
 
 NEW, OLD = "cache", "past_key_values"
@@ -66,3 +73,18 @@ def fill(cache: Any, prompt: Any, group: Tensor, length: int) -> None:
 def tensors_of(cache: Any) -> list[Tensor]:
     """The keys and values of a cache of fixed size."""
     return [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+
+
+@cache
+def onednn_linear() -> Callable[..., Tensor] | None:
+    """oneDNN's linear layer, (input [..., k], weight [n, k], bias [n] or None, "none", [], "") to [..., n].
+
+    It takes contiguous biases alone, and does not compute gradients. None if this build of torch has no such operator,
+    or another one of that name.
+    """
+    try:
+        operator: Callable[..., Tensor] = torch.ops.mkldnn._linear_pointwise.default
+        operator(torch.ones(1, 2), torch.ones(3, 2), None, "none", [], "")
+    except (AttributeError, RuntimeError, TypeError):
+        return None
+    return operator

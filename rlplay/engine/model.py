@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from rlplay import hub
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
+from rlplay.engine.linear import use_faster_products
 from rlplay.engine.lora import ADAPTER_CONFIG, FrozenAdapters, base_of, has_adapters, with_adapters, with_saved_adapters
 from rlplay.engine.weights import Weights
 from rlplay.paths import POCKET_PATH
@@ -267,6 +268,7 @@ def wrap(policy: Any, tokenizer: Any, device: torch.device) -> LanguageModel:
     It is a copy, but of adapters alone where only they are trained.
     """
     policy = policy.to(device).eval()
+    use_faster_products(policy, device)
     reference = FrozenAdapters(policy) if has_adapters(policy) else copy.deepcopy(policy).requires_grad_(False)
     ends = policy.generation_config.eos_token_id if policy.generation_config is not None else None
     ends = ends if ends is not None else tokenizer.eos_token_id

@@ -13,7 +13,7 @@ import msgspec
 import torch
 
 from rlplay.algorithms.settings import Settings
-from rlplay.engine import ranks
+from rlplay.engine import onednn, ranks
 from rlplay.engine.agreement import settle
 from rlplay.engine.arithmetic import chosen_dtype, compute_as
 from rlplay.engine.estimate import warns
@@ -141,6 +141,7 @@ def _started(scenario: Scenario, settings: Settings, lm: LanguageModel, device: 
             "torch": str(torch.__version__),
             "transformers": version("transformers"),
             "python": platform.python_version(),
+            **({"products": "oneDNN"} if lm.device.type == "cpu" and onednn.is_faster() else {}),
         },
         processes=ranks.count(),
         cores=cores(),

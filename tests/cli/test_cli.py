@@ -360,6 +360,17 @@ def test_doctor_times_bfloat16(capsys: pytest.CaptureFixture[str]) -> None:
     assert float(speed) > 0
 
 
+def test_doctor_says_how_fast_and_by_what_float32_is_multiplied(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, out, _ = called(capsys, "doctor")
+    assert re.search(r"^float32       matrix products at \d+ GFLOP/s by torch", out, re.MULTILINE)
+    monkeypatch.setattr("rlplay.engine.onednn.rates", lambda: (100e9, 250e9))
+    for faster, used in ((True, "oneDNN"), (False, "torch")):
+        monkeypatch.setattr("rlplay.engine.onednn.is_faster", lambda faster=faster: faster)
+        assert doctor._products().endswith(f"100 GFLOP/s by torch, 250 by oneDNN; linear layers use {used}")
+
+
 def test_doctor_lists_missing_packages_instead_of_failing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""What the engine uses of transformers' cache, by name: a release that lacks some of it fails here by that name."""
+"""What the engine uses of transformers and torch by name: a release that lacks some of it fails here by that name."""
 
 from __future__ import annotations
 
@@ -71,3 +71,16 @@ def test_a_release_without_a_class_has_no_fixed_cache(prompt: Any, name: str, mo
     monkeypatch.delattr(cache_utils, name)
     with pytest.raises(_UNSUITED):
         compat.fixed_cache(prompt, ROWS, 8)
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this build of torch has no oneDNN")
+def test_onednn_computes_a_linear_layer() -> None:
+    operator = compat.onednn_linear()
+    assert operator is not None, f"torch {torch.__version__}: mkldnn._linear_pointwise is gone; layers are torch's own"
+    x, weight, bias = torch.randn(3, 4, 6), torch.randn(5, 6), torch.randn(5)
+    torch.testing.assert_close(operator(x, weight, bias, "none", [], ""), x @ weight.t() + bias)
+
+
+def test_a_build_of_torch_without_the_operator_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "ops", object())
+    assert compat.onednn_linear.__wrapped__() is None

@@ -22,7 +22,7 @@ _BEGUN = ("scenario", "model", "seed", "device", "dtype")
 _SOURCES = ("task", "dataset", "dataset_config", "dataset_train_split", "reward", "prompts", "stages",
             "eval_prompts", "eval_generations")  # fmt: skip
 """Fields of a scenario that define its prompts, rewards and stages."""
-_PROGRAMS = ("rlplay", "torch", "transformers")
+_PROGRAMS = ("rlplay", "torch", "transformers", "products")
 """Programs whose versions may affect rounding or sampling."""
 _SHARES = ("threads", "processes")
 """Into how many parts a sum is cut, which may affect rounding, too."""
