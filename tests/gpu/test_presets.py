@@ -1,0 +1,24 @@
+"""Every algorithm gives on a GPU what it gives on a CPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.value_losses import VALUE_LOSSES
+from tests.engine.conftest import score_by_opinion
+from tests.gpu.play import both, same
+
+QUICK = ["grpo", "ppo", "dpo"]
+LEARN_FROM_LANGUAGE = [name for name, preset in PRESETS.items() if preset.axes["loss_type"] not in VALUE_LOSSES]
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in LEARN_FROM_LANGUAGE if name not in QUICK]
+
+
+@pytest.mark.parametrize("name", [*QUICK, *OTHERS])
+def test_an_update_is_that_of_the_cpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = PRESETS[name].axes
+    rewarded, outcome = axes["loss_type"] == "policy_gradient", axes.get("reward_stream", "outcome") == "outcome"
+    score_by_opinion(monkeypatch)
+    gpu, cpu = both(lambda run: run.go(1), reward=("uneven" if outcome else "halves") if rewarded else "", **axes)
+    assert gpu.driver._state.lm.fixed
+    same(gpu, cpu)
