@@ -27,7 +27,6 @@ from rlplay.tasks.task import Environment, Example
 from rlplay.tasks.tools import Tools
 from rlplay.trace.records import Array, Sampled
 
-_DROP_SHARE = 8
 _COUNTED = 8
 """Positions after which Python waits for a GPU, to see whether all completions are over."""
 
@@ -166,12 +165,10 @@ def _one_by_one(growing: Decoder, slate: Slate, episodes: Episodes | None) -> It
             return
         tokens = chosen.tokens
         if not (position + 1) % counted:
-            going = slate.truncated[active]  # a row that is over may still be computed until it is dropped
-            finished = len(active) - int(going.sum())
-            if finished == len(active):
+            kept = slate.truncated[active].nonzero().squeeze(-1)
+            if not len(kept):
                 return
-            if finished * _DROP_SHARE >= len(active):
-                kept = going.nonzero().squeeze(-1)
+            if len(kept) < len(active):
                 growing.keep(kept)
                 active, tokens = active[kept], tokens[kept]
         growing.step(tokens)

@@ -228,6 +228,20 @@ def test_finished_completions_end_with_the_end_token_and_only_unfinished_ones_ar
         assert not cut or n == 4
 
 
+def test_only_completions_that_go_on_are_computed(lm: LanguageModel) -> None:
+    lm.end_ids, lm.agreed = frozenset(range(0, VOCABULARY, 5)), 10_000
+    computed: list[int] = []
+    hook = lm.policy.register_forward_pre_hook(
+        lambda _model, _given, named: computed.append(len(named["input_ids"])), with_kwargs=True
+    )
+    batch = _sampled(lm, length=9)
+    hook.remove()
+    going = [int((batch.lengths > position).sum()) for position in range(1, 9)]
+    assert len(set(going)) > 3
+    if lm.cached:
+        assert computed[1:] == [rows for rows in going if rows]
+
+
 def test_tokens_come_out_as_often_as_their_probability_says(lm: LanguageModel) -> None:
     batch = _sampled(lm, generations=3000, length=1, keep=VOCABULARY)
     row = batch.top_ids[0, 0]
