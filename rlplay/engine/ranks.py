@@ -42,6 +42,10 @@ def join(environment: Mapping[str, str], cpu: bool) -> None:
     Raises ValueError, one line, if they cannot be met, or if this machine has fewer GPUs than processes.
     """
     global _joined  # noqa: PLW0603 - a process joins once, for all of its life
+    # Its functions' defaults are the group that is there when they are defined, so the group would last. Its threads
+    # would then outlive Python, which ended one process in six with SIGABRT.
+    import torch.distributed.nn.functional
+
     gpus, local = 0 if cpu else torch.cuda.device_count(), int(environment.get("LOCAL_WORLD_SIZE", "1"))
     if 0 < gpus < local:
         raise ValueError(f"{local} processes need {local} GPUs, and there are {gpus}; use fewer, or --device cpu")
@@ -55,7 +59,6 @@ def join(environment: Mapping[str, str], cpu: bool) -> None:
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"process {rank} of {world} cannot meet the others: {error}") from error
     _joined = True
-    # Threads of the group that outlive Python end the process with SIGABRT, sometimes.
     atexit.register(dist.destroy_process_group)
 
 

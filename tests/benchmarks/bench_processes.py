@@ -41,7 +41,9 @@ def child(model: str, folder: Path, name: str, prompts: int, length: int, update
     from rlplay.processes import in_several
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.records import AnyRecord, Finished
+    from rlplay.trusted import follow
 
+    follow([bench_update.__file__])
     if in_several():
         ranks.join(os.environ, cpu=True)
     ends: list[tuple[float, float]] = []

@@ -17,6 +17,7 @@ from rlplay.engine import ranks
 from rlplay.engine.driver import Driver
 from rlplay.processes import in_several
 from rlplay.scenario.schema import Job, Scenario
+from rlplay.trusted import follow
 from tests.engine.conftest import score_by_opinion
 
 CASES: dict[str, dict[str, Any]] = {
@@ -61,5 +62,6 @@ if __name__ == "__main__":
     if in_several():
         ranks.join(os.environ, cpu=True)
     score_by_opinion(pytest.MonkeyPatch())
+    follow([str(Path(sys.argv[2]) / "rewards.py")])
     for each in sys.argv[3:]:
         trained(Path(sys.argv[1]), Path(sys.argv[2]), each)

@@ -70,6 +70,16 @@ def test_the_run_file_holds_the_whole_batch(folders: tuple[Path, Path], case: st
             same(one, two, _RECORDED.get(case, 1e-5))
 
 
+_ENDS = """
+import atexit, pathlib, os
+def threads():
+    return {each.read_text().strip() for each in pathlib.Path("/proc/self/task").glob("*/comm")}
+atexit.register(lambda: os._exit(7 if "pt_gloo_runloop" in threads() else 0))
+from rlplay.engine import ranks
+ranks.join(os.environ, cpu=True)
+import torch.distributed.nn.functional
+assert ranks.anywhere(True) == [True] and "pt_gloo_runloop" in threads()
+"""
 _BEGIN = "import os, signal, sys\nfrom rlplay.engine import ranks\nranks.join(os.environ, cpu=True)\n"
 _KILLED = """
 if not ranks.is_first():
@@ -103,6 +113,11 @@ def test_a_killed_process_ends_the_others() -> None:
     status, problem = launch([sys.executable, "-c", _BEGIN + _KILLED], 2)
     assert status == LOST
     assert problem.startswith("process 1 of 2 was killed (SIGKILL")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the names of threads")
+def test_the_threads_of_the_group_end_before_python() -> None:
+    assert launch([sys.executable, "-c", _ENDS], 2) == (0, "")
 
 
 def test_an_error_in_one_process_is_raised_in_all() -> None:
