@@ -138,8 +138,10 @@ def agree(lm: LanguageModel, batch: Batch) -> bool:
     lm.passes = next(kind for kind in kinds if _apart(scored(kind), exact) <= mistake)
     lm.cached = _apart(sampled, exact) <= mistake
     name = type(lm.policy).__name__
-    shared = f"{name} gives sequences of {reach} tokens other numbers where they share a cache; they get passes without"
-    lm.remarks.append(shared if lm.cached else recomputes(name))
+    together = (
+        f"{name} gives sequences of {reach} tokens other numbers if they share what is computed; passes are slower"
+    )
+    lm.remarks.append(together if lm.cached else recomputes(name))
     return lm.cached
 
 
@@ -162,12 +164,16 @@ def _run_as(lm: LanguageModel, kind: Kind) -> Iterator[None]:
 
 
 def _small_batch(lm: LanguageModel) -> TokenBatch:
-    """Three prompts of 1, 5 and 3 random tokens with three completions of 1 to 6 tokens each, in mixed order."""
+    """Three prompts of 1, 5 and 3 random tokens with three completions of 1 to 6 tokens each, in mixed order.
+
+    The third prompt is a beginning of the second; so is one completion of another. Two are equal, two begin alike.
+    """
     generator = torch.Generator().manual_seed(0)
     known = min(lm.vocabulary, int(lm.policy.get_input_embeddings().weight.shape[0]))
     prompts, ids = (torch.randint(0, known, shape, generator=generator).to(lm.device) for shape in ((3, 5), (9, 6)))
     mask = (torch.arange(5) >= torch.tensor([[4], [0], [2]])).long().to(lm.device)
-    lengths = torch.tensor([4, 6, 1, 6, 2, 5, 3, 6, 2], device=lm.device)
+    prompts[2, 2:], ids[4], ids[5, :3], ids[7] = prompts[1, :3].clone(), ids[3], ids[3, :3], ids[6]
+    lengths = torch.tensor([4, 6, 1, 6, 2, 5, 6, 6, 2], device=lm.device)
     return TokenBatch(Prompts([], prompts, mask), torch.arange(9, device=lm.device) // 3, ids, lengths)
 
 

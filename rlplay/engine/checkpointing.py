@@ -6,8 +6,8 @@ make two passes over the same tokens disagree; this one works in eval mode.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -25,12 +25,17 @@ def layers_of(model: nn.Module) -> list[nn.Module]:
 
 
 @contextmanager
-def checkpointed(model: Any) -> Iterator[None]:
-    """Within it, a pass of `model` keeps only what goes into each layer. The pass must not fill a cache: when a layer
-    is run again, its cache would grow a second time."""
+def checkpointed(model: Any, again: Callable[[], AbstractContextManager[None]] = nullcontext) -> Iterator[None]:
+    """Within it, a pass of `model` keeps only what goes into each layer, which is run again within `again`.
+
+    The pass must not fill a cache: when a layer is run again, its cache would grow a second time.
+    """
     layers = layers_of(model)
     for layer in layers:
-        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
+        layer.forward = partial(
+            checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False,
+            context_fn=lambda: (nullcontext(), again()),
+        )  # fmt: skip
     try:
         yield
     finally:

@@ -195,5 +195,5 @@ def _keep_exact(batch: Batch, state: State) -> None:
 def predicted_values(batch: Batch, state: State) -> Tensor:
     """The value head before every token under the current policy: [N, L]."""
     chunks = forward(state.lm, state.lm.policy, batch.tokens(), hidden=True)
-    parts = [(c.rows, state.value_head(c.hidden.float()).squeeze(-1)) for c in chunks if c.hidden is not None]
+    parts = [(c.rows, c.spread(state.value_head(c.hidden.float()).squeeze(-1))) for c in chunks if c.hidden is not None]
     return laid_out(parts, batch.ids.shape[1])

@@ -24,7 +24,7 @@ from rlplay.scenario.names import looks_like_folder
 from rlplay.tasks.task import Example, Message
 from rlplay.trace.text import quote
 
-Kind = Literal["shared", "padded", "by_length"]
+Kind = Literal["tree", "shared", "padded", "by_length"]
 """How a forward pass lays prompts and completions out, see `passes.py`."""
 
 

@@ -1,7 +1,8 @@
-"""Forward passes over prompts and completions, each prompt computed once for all its completions where that works.
+"""Forward passes over prompts and completions, what they have in common computed once where that works.
 
-There are three kinds, the fastest first; `agreement.py` finds out which of them a model computes rightly:
+There are four kinds, the fastest first; `agreement.py` finds out which of them a model computes rightly:
 
+- "tree": every distinct beginning is computed once, whichever prompts and completions begin like that;
 - "shared": a prompt's cache is expanded to its completions, which are sorted by length into chunks, so that little
   padding is computed;
 - "padded": prompts and completions in one pass, prompts padded on the left;
@@ -20,7 +21,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from rlplay.engine import ranks
+from rlplay.engine import ranks, tree_pass
 from rlplay.engine.batch import Prompts, TokenBatch
 from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.compat import cache_of, with_cache
@@ -46,11 +47,47 @@ def rows_at_once(lm: LanguageModel, width: int, copies: int = 1) -> int:
 
 @dataclass
 class Chunk:
-    """Some completions of a pass: `rows` int64 [R], `logits` [R, l, V] before each token, `hidden` [R, l, H]."""
+    """Some completions of a pass: `rows` int64 [R]; `logits` [R, l, V] and `hidden` [R, l, H] before each token.
+
+    Tokens after the same beginning may share theirs: `logits` [n, V] and `hidden` [n, H] are then those after n
+    different beginnings, of which `places` int64 [R, l] says which is before each token.
+    """
 
     rows: Tensor
     logits: Tensor
     hidden: Tensor | None
+    places: Tensor | None = None
+
+    @property
+    def width(self) -> int:
+        """l, the length of the longest of these completions."""
+        return (self.logits if self.places is None else self.places).shape[1]
+
+    def spread(self, values: Tensor) -> Tensor:
+        """What was computed from `logits` or `hidden`, [R, l, ...] or [n, ...], for each token: [R, l, ...]."""
+        if self.places is None:
+            return values
+        # As values[places], but with a gradient that a CPU adds up faster.
+        spread = torch.nn.functional.embedding(self.places, values.reshape(len(values), -1))
+        return spread.view(*self.places.shape, *values.shape[1:])
+
+    def counted(self, mask: Tensor) -> Tensor:
+        """How many of the tokens `mask` [R, l] each of `logits` is before: [R, l] or [n]."""
+        if self.places is None:
+            return mask
+        return mask.new_zeros(len(self.logits), dtype=self.logits.dtype).index_add_(
+            0, self.places.flatten(), mask.flatten().to(self.logits.dtype)
+        )
+
+    def logprobs(self, ids: Tensor, temperature: float) -> Tensor:
+        """log softmax(logits / temperature) at `ids` [R, l] or [R, l, K]; float32, shaped like ids."""
+        if self.places is None:
+            return logprobs_of(self.logits, ids, temperature)
+        scaled, several = self.logits.float() / temperature, ids.dim() > self.places.dim()
+        places = self.places[..., None].expand_as(ids) if several else self.places
+        picked = scaled.view(-1).gather(0, (places * scaled.shape[-1] + ids).flatten()).view_as(ids)
+        whole = self.spread(scaled.logsumexp(-1))
+        return picked - (whole[..., None] if several else whole)
 
 
 def positions_of(mask: Tensor) -> Tensor:
@@ -84,6 +121,10 @@ def forward(
     fitting = rows_at_once(lm, int(tokens.lengths.max()))
     again = lm.checkpointing and torch.is_grad_enabled()
     passes = lm.cacheless if again and lm.cacheless else lm.passes
+    if passes == "tree":
+        for rows in torch.split(torch.arange(len(tokens.ids), device=tokens.ids.device), fitting):
+            yield _tree(model, tokens, rows, hidden, again, lm.policy.get_input_embeddings().weight)
+        return
     if passes == "shared":
         yield from _shared(model, tokens, hidden, fitting, worth_chunking)
         return
@@ -94,6 +135,12 @@ def forward(
             with checkpointed(model) if again else nullcontext():
                 chunk = _plain(model, tokens, rows, int(lengths[rows].max()), hidden)
             yield chunk
+
+
+def _tree(model: Any, tokens: TokenBatch, rows: Tensor, hidden: bool, again: bool, like: Tensor) -> Chunk:
+    """The completions `rows`, whatever begins alike computed once; the model's numbers are of the type of `like`."""
+    tree = tree_pass.of(tokens.select(rows), like)
+    return Chunk(rows, *tree_pass.run(model, tree, hidden, again), tree.places)
 
 
 def _shared(model: Any, tokens: TokenBatch, hidden: bool, fitting: int, worth_chunking: int) -> Iterator[Chunk]:
@@ -178,8 +225,7 @@ def token_logprobs(
     """Log-probabilities of the tokens under `model`, [R, L], gradients included; padding is 0."""
     parts = []
     for chunk in forward(lm, model, tokens, worth_chunking=worth_chunking):
-        here = tokens.ids[chunk.rows, : chunk.logits.shape[1]]
-        parts.append((chunk.rows, logprobs_of(chunk.logits, here, temperature)))
+        parts.append((chunk.rows, chunk.logprobs(tokens.ids[chunk.rows, : chunk.width], temperature)))
     return laid_out(parts, tokens.ids.shape[1])
 
 
@@ -245,12 +291,12 @@ def _scores(
     def scored(rows: Tensor) -> list[Tensor]:
         some, found, likeliest = tokens.select(rows), [], []
         for chunk in forward(lm, model, some):
-            here = (chunk.rows, slice(chunk.logits.shape[1]))
+            here = (chunk.rows, slice(chunk.width))
             wanted = torch.cat([some.ids[here][..., None], top_ids[rows][here]], dim=-1)
             if favourites:
-                likeliest.append((chunk.rows, chunk.logits.argmax(-1, keepdim=True)))
+                likeliest.append((chunk.rows, chunk.spread(chunk.logits.argmax(-1, keepdim=True))))
                 wanted = torch.cat([wanted, likeliest[-1][1]], dim=-1)
-            found.append((chunk.rows, logprobs_of(chunk.logits, wanted, temperature)))
+            found.append((chunk.rows, chunk.logprobs(wanted, temperature)))
         return [laid_out(each, width) for each in (found, likeliest) if each]
 
     return ranks.by_rows(len(tokens.ids), tokens.ids.device, scored)
@@ -268,5 +314,6 @@ def distributions(lm: LanguageModel, model: Any, tokens: TokenBatch, temperature
             f"the exact KL needs {rows} x {width} x {lm.vocabulary} numbers at once, more than "
             f"{LOGITS_AT_ONCE:,}; set kl_estimator to k3, or sample fewer or shorter completions"
         )
-    parts = [(chunk.rows, (chunk.logits.float() / temperature).log_softmax(-1)) for chunk in forward(lm, model, tokens)]
+    chunks = forward(lm, model, tokens)
+    parts = [(chunk.rows, chunk.spread((chunk.logits.float() / temperature).log_softmax(-1))) for chunk in chunks]
     return laid_out(parts, width)

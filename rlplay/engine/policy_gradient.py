@@ -21,7 +21,7 @@ from rlplay.engine.agreement import rounded
 from rlplay.engine.batch import Batch
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
 from rlplay.engine.optimize import TrainedMinibatch
-from rlplay.engine.passes import forward, laid_out, logprobs_of, rows_at_once
+from rlplay.engine.passes import forward, laid_out, rows_at_once
 from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors
@@ -174,19 +174,18 @@ def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | 
     settings, width, ids = state.settings, batch.ids.shape[1], batch.ids[rows]
     logprobs, values, distributions, entropies = [], [], [], []
     for chunk in forward(state.lm, state.lm.policy, batch.tokens(rows), batch.values is not None):
-        own = logprobs_of(chunk.logits, ids[chunk.rows, : chunk.logits.shape[1]], batch.temperature)
-        logprobs.append((chunk.rows, own))
+        logprobs.append((chunk.rows, chunk.logprobs(ids[chunk.rows, : chunk.width], batch.temperature)))
         if chunk.hidden is not None:
             # TRPO's gradient is the surrogate's alone; the value loss fits only the head.
             features = chunk.hidden.detach() if settings.surrogate_row.trust_region else chunk.hidden
-            values.append((chunk.rows, state.value_head(features.float()).squeeze(-1)))
+            values.append((chunk.rows, chunk.spread(state.value_head(features.float()).squeeze(-1))))
         if batch.anchor is None and not settings.entropy_coef:
             continue
         whole = (chunk.logits.float() / batch.temperature).log_softmax(-1)
         if batch.anchor is not None:
-            distributions.append((chunk.rows, whole))
+            distributions.append((chunk.rows, chunk.spread(whole)))
         if settings.entropy_coef:
-            entropies.append((chunk.rows, -(whole.exp() * whole).sum(-1)))
+            entropies.append((chunk.rows, chunk.spread(-(whole.exp() * whole).sum(-1))))
     ref_logprobs = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
     inputs = Inputs(
         laid_out(logprobs, width), batch.old_logprobs[rows], ref_logprobs, batch.advantages[rows],

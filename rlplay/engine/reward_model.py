@@ -54,7 +54,7 @@ def prefix_scores(lm: LanguageModel, model: RewardModel, tokens: TokenBatch) -> 
     parts = []
     for chunk in forward(lm, model.backbone, longer, hidden=True):
         assert chunk.hidden is not None
-        parts.append((chunk.rows, model.head(chunk.hidden[:, 1:].float()).squeeze(-1)))
+        parts.append((chunk.rows, chunk.spread(model.head(chunk.hidden.float()).squeeze(-1))[:, 1:]))
     return laid_out(parts, tokens.ids.shape[1])
 
 

@@ -52,11 +52,10 @@ def observed(lm: LanguageModel, batch: Batch, keep: int) -> Batch:
     for chunk in forward(lm, lm.policy, batch.tokens()):
         logprobs = chunk.logits.float().log_softmax(-1)
         top = logprobs.topk(keep, dim=-1)
-        here = batch.ids[chunk.rows, : logprobs.shape[1], None]
-        own.append((chunk.rows, logprobs.gather(-1, here).squeeze(-1)))
-        entropy.append((chunk.rows, -(logprobs.exp() * logprobs.clamp(min=-1e4)).sum(-1)))
-        top_ids.append((chunk.rows, top.indices))
-        top_logprobs.append((chunk.rows, top.values))
+        own.append((chunk.rows, chunk.logprobs(batch.ids[chunk.rows, : chunk.width], 1.0)))
+        entropy.append((chunk.rows, chunk.spread(-(logprobs.exp() * logprobs.clamp(min=-1e4)).sum(-1))))
+        top_ids.append((chunk.rows, chunk.spread(top.indices)))
+        top_logprobs.append((chunk.rows, chunk.spread(top.values)))
     return replace(
         batch,
         old_logprobs=laid_out(own, width),

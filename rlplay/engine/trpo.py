@@ -128,20 +128,21 @@ class _Pass:
         with sdpa_kernel(SDPBackend.MATH):  # fused attention kernels have no second derivative
             chunks = list(forward(lm, lm.policy, batch.tokens(rows)))
         self._logits = [chunk.logits for chunk in chunks]
-        self._masks = [batch.mask[rows[chunk.rows], : chunk.logits.shape[1], None] for chunk in chunks]
+        masks = [batch.mask[rows[chunk.rows], : chunk.width] for chunk in chunks]
+        self._tokens = [chunk.counted(mask)[..., None] for chunk, mask in zip(chunks, masks, strict=True)]
         self._cotangents = [torch.zeros_like(logits, requires_grad=True) for logits in self._logits]
         self._vjps = _grad(self._logits, parameters, self._cotangents, create_graph=True)
 
     def product(self, vector: Sequence[Tensor]) -> Sequence[Tensor]:
         """Σ_t J_tᵀ M_t J_t v, in the shapes of the parameters."""
         jvps = _grad(self._vjps, self._cotangents, vector)
-        products = [self._logit_fisher(*each) for each in zip(self._logits, self._masks, jvps, strict=True)]
+        products = [self._logit_fisher(*each) for each in zip(self._logits, self._tokens, jvps, strict=True)]
         return _grad(self._logits, self._parameters, products)
 
-    def _logit_fisher(self, logits: Tensor, mask: Tensor, jvp: Tensor) -> Tensor:
-        """M times a change `jvp` of the logits, 0 where there is no token: [R, l, V]."""
+    def _logit_fisher(self, logits: Tensor, tokens: Tensor, jvp: Tensor) -> Tensor:
+        """M times a change `jvp` of the logits, for as many `tokens` as they are before: shaped like them."""
         p = (logits.detach() / self._temperature).softmax(-1)
-        return p * (jvp - (p * jvp).sum(-1, keepdim=True)) * mask / self._temperature**2
+        return p * (jvp - (p * jvp).sum(-1, keepdim=True)) * tokens / self._temperature**2
 
 
 def _grad(
@@ -165,13 +166,13 @@ def compared(batch: Batch, lm: LanguageModel, old: Any, weights: Tensor) -> tupl
     for rows in _parts(batch, lm):
         tokens = batch.tokens(rows)
         for before, now in zip(forward(lm, old, tokens), forward(lm, lm.policy, tokens), strict=True):
-            mine, width = rows[before.rows], before.logits.shape[1]
+            here = (rows[before.rows], slice(before.width))
             p, q = ((chunk.logits.float() / batch.temperature).log_softmax(-1) for chunk in (before, now))
-            ids, sampled = batch.ids[mine, :width, None], batch.old_logprobs[mine, :width]
-            old_ratio, ratio = ((x.gather(-1, ids).squeeze(-1) - sampled).exp() for x in (p, q))
-            mask = batch.mask[mine, :width]
-            gained = (weights * batch.advantages)[mine, :width] * (ratio - old_ratio)
-            divergence += float(divergences.full(Tensors, p, q)[mask].double().sum())
+            own = (chunk.logprobs(batch.ids[here], batch.temperature) for chunk in (before, now))
+            old_ratio, ratio = ((logprobs - batch.old_logprobs[here]).exp() for logprobs in own)
+            mask = batch.mask[here]
+            gained = (weights * batch.advantages)[here] * (ratio - old_ratio)
+            divergence += float(before.spread(divergences.full(Tensors, p, q))[mask].double().sum())
             gain += float(gained[mask].double().sum())
     return divergence / int(batch.mask.sum()), gain
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from rlplay.engine import passes
 from rlplay.engine.agreement import settle
 from rlplay.engine.driver import Driver
-from rlplay.engine.model import load_model
+from rlplay.engine.model import Kind, load_model
 from rlplay.trace.records import AnyRecord, Credited, Finished, Notice, Sampled, Stepped
 from tests.engine import architectures
 
@@ -96,7 +96,8 @@ def test_a_value_head_fits_any_model(start: Start, architecture: str) -> None:
 
 @pytest.mark.parametrize(
     ("architecture", "kind", "cached"),
-    [("llama", "shared", True), ("lfm2", "shared", True), ("bamba", "padded", True), ("zamba2", "padded", False),
+    [("llama", "tree", True), ("mistral", "tree", True), ("gemma2", "shared", True), ("bloom", "shared", True),
+     ("lfm2", "shared", True), ("bamba", "padded", True), ("zamba2", "padded", False),
      ("mamba2", "padded", True), ("rwkv", "by_length", False), ("recurrent-gemma", "by_length", False)],
 )  # fmt: skip
 def test_each_model_is_run_in_the_fastest_way_that_is_right(
@@ -124,35 +125,43 @@ def test_caches_whose_states_are_shared_between_chunks_are_found_out(
 
 
 class Forgetful:
-    """A model that goes wrong once a sequence is long: later tokens are then read without the beginning."""
+    """A model that goes wrong once a sequence is long: later tokens are then read without the beginning.
+
+    It does so where it is `wrong`: while "sampling", in all that has a "cache", or in a "tree".
+    """
 
     LIMIT = 20
 
-    def __init__(self, model: Any, cached_only: bool) -> None:
-        self.model, self.cached_only = model, cached_only
+    def __init__(self, model: Any, wrong: str) -> None:
+        self.model, self.wrong = model, wrong
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Forgetful:
-        return Forgetful(copy.deepcopy(self.model, memo), self.cached_only)
+        return Forgetful(copy.deepcopy(self.model, memo), self.wrong)
 
     def __call__(self, input_ids: Tensor, attention_mask: Tensor, use_cache: bool, **given: Any) -> Any:
         forgets = given.get("past_key_values") is not None and attention_mask.shape[1] > self.LIMIT
-        if forgets and (not self.cached_only or input_ids.shape[1] == 1):
+        if self.wrong == "tree" and attention_mask.dim() == 4:
+            input_ids = input_ids.where(given["position_ids"] < self.LIMIT, 0)
+        elif forgets and (self.wrong == "cache" or (self.wrong == "sampling" and input_ids.shape[1] == 1)):
             attention_mask = attention_mask.clone()
             attention_mask[:, : self.LIMIT // 2] = 0
         return self.model(input_ids=input_ids, attention_mask=attention_mask, use_cache=use_cache, **given)
 
 
-@pytest.mark.parametrize("cached_only", [True, False])
+@pytest.mark.parametrize(
+    ("wrong", "before", "passes", "cached"),
+    [("sampling", "shared", "shared", False), ("cache", "shared", "padded", False), ("tree", "tree", "shared", True)],
+)
 def test_a_model_that_goes_wrong_in_long_answers_is_run_another_way_from_there_on(
-    start: Start, cached_only: bool
+    start: Start, wrong: str, before: Kind, passes: str, cached: bool
 ) -> None:
     driver, records = start(num_generations=8, max_completion_length=40)
     lm = driver._state.lm
     exact = copy.deepcopy(lm.policy)
-    lm.policy = Forgetful(lm.policy, cached_only)
+    lm.policy, lm.passes = Forgetful(lm.policy, wrong), before
     driver.advance("phase", 1, lambda: False)
     driver.close()
     sampled = _of(records, Sampled, 1)[-1]
@@ -160,7 +169,6 @@ def test_a_model_that_goes_wrong_in_long_answers_is_run_another_way_from_there_o
     assert (sampled.offsets[1:] - sampled.offsets[:-1]).max() > Forgetful.LIMIT
     found = torch.as_tensor(sampled.old_logprobs)
     assert float((found - _alone(exact, sampled, list(range(len(sampled.group))))).abs().max()) < TOLERANCE
-    assert not lm.cached
-    assert (lm.passes == "shared") == cached_only
+    assert (lm.passes, lm.cached) == (passes, cached)
     (notice,) = [record for record in records if isinstance(record, Notice)]
-    assert notice.text.startswith("Forgetful has no cache that sampling can rely on")
+    assert notice.text.startswith("Forgetful has no cache that sampling can rely on") != cached

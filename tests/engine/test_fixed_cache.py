@@ -253,7 +253,7 @@ def test_weights_without_probabilities_say_nothing_about_the_ways_to_sample(lm: 
         for parameter in lm.policy.parameters():
             parameter.fill_(torch.nan)
     assert _sampled(lm, length=9).old_logprobs.isnan().any()
-    assert (lm.passes, lm.cached, lm.remarks) == ("shared", True, [])
+    assert (lm.passes, lm.cached, lm.remarks) == ("tree", True, [])
     lm.policy.load_state_dict(good)
     _sampled(lm, length=9)
     assert lm.agreed > 9, "they are compared once there are some"

@@ -15,9 +15,11 @@ from torch import Tensor
 from rlplay.algorithms.aggregation import AGGREGATIONS
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.driver import Driver
+from rlplay.engine.model import Kind
 from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Stepped
 from tests.engine.conftest import FROM_ANSWERS, FROM_REWARDS
 from tests.engine.test_update import of_tokens, only
+from tests.engine.trees import before_each
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 
@@ -105,8 +107,12 @@ def test_the_gradient_is_that_of_the_recorded_pull_in_float64(start: Start, algo
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "dpo", "reward-model"])
-def test_no_pass_takes_more_completions(start: Start, algorithm: str) -> None:
+@pytest.mark.parametrize("kind", ["tree", "shared"])
+def test_no_pass_takes_more_completions(
+    start: Start, algorithm: str, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     driver, _ = start(algorithm=algorithm, per_device_train_batch_size=2)
+    driver._state.lm.passes = kind
     driver.advance("phase", 1, lambda: False)  # which decodes all completions together
     widest: list[int] = []
 
@@ -114,6 +120,7 @@ def test_no_pass_takes_more_completions(start: Start, algorithm: str) -> None:
         if named["input_ids"].shape[1] > 1 and "logits_to_keep" not in named:
             widest.append(len(named["input_ids"]))
 
+    before_each(monkeypatch, widest.append)
     for model in (driver._state.lm.policy, driver._state.lm.reference):
         model.register_forward_pre_hook(watch, with_kwargs=True)
     driver.advance("update", 1, lambda: False)

@@ -15,23 +15,24 @@ from rlplay.engine.engine_process import _explain
 from rlplay.engine.out_of_memory import smaller_parts
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Stepped
 from tests.engine.test_update import only
+from tests.engine.trees import before_each
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 ERRORS = [torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), MemoryError(),
           RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory")]  # fmt: skip
 
 
-def short_of_memory(driver: Driver, rows: int, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def short_of_memory(rows: int, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Let passes of more than so many completions fail where gradients are wanted; returns how large they were."""
     tried: list[int] = []
 
-    def fail(_model: Any, _given: Any, named: dict[str, Any]) -> None:
-        if torch.is_grad_enabled() and named["input_ids"].shape[1] > 1 and "logits_to_keep" not in named:
-            tried.append(len(named["input_ids"]))
-            if tried[-1] > rows:
+    def fail(count: int) -> None:
+        if torch.is_grad_enabled():
+            tried.append(count)
+            if count > rows:
                 raise error
 
-    driver._state.lm.policy.register_forward_pre_hook(fail, with_kwargs=True)
+    before_each(monkeypatch, fail)
     return tried
 
 
@@ -44,7 +45,7 @@ def test_the_update_begins_again_in_smaller_parts(
     plain.close()
     driver, records = start(num_minibatches=1)
     driver.advance("update", 1, lambda: False)
-    tried = short_of_memory(driver, 3, error, monkeypatch)
+    tried = short_of_memory(3, error, monkeypatch)
     driver.advance("update", 1, lambda: False)
     driver.close()
     assert max(tried[2:]) == 3
@@ -90,7 +91,7 @@ def test_the_caches_of_sampling_go_first(start: Start, monkeypatch: pytest.Monke
 
 def test_a_resumed_run_keeps_the_smaller_parts(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     driver, _ = start()
-    short_of_memory(driver, 3, MemoryError(), monkeypatch)
+    short_of_memory(3, MemoryError(), monkeypatch)
     driver.advance("update", 2, lambda: False)
     driver.close()
     resumed, _ = start(resume=True)
@@ -102,7 +103,7 @@ def test_a_resumed_run_keeps_the_smaller_parts(start: Start, monkeypatch: pytest
 def test_what_does_not_fit_even_alone_is_explained(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     driver, records = start()
     driver.advance("update", 1, lambda: False)
-    short_of_memory(driver, 0, ERRORS[0], monkeypatch)
+    short_of_memory(0, ERRORS[0], monkeypatch)
     with pytest.raises(torch.OutOfMemoryError) as raised:
         driver.advance("update", 1, lambda: False)
     assert driver.status().update == 1

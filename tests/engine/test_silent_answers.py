@@ -18,6 +18,7 @@ from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Stepped
 from tests.engine.conftest import FROM_REWARDS
 from tests.engine.test_micro_batches import gradients_kept, same
 from tests.engine.test_update import only
+from tests.engine.trees import before_each
 
 pytestmark = pytest.mark.usefixtures("trusts_all")
 
@@ -68,17 +69,15 @@ def test_an_update_is_what_it_is_with_a_backward_pass_for_all(
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "rloo", "gspo", "cispo", "sapo", "vespo"])
-def test_only_answers_that_pull_are_read_for_a_gradient(start: Start, algorithm: str) -> None:
+def test_only_answers_that_pull_are_read_for_a_gradient(
+    start: Start, algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     driver, records = start(reward="some_groups", algorithm=algorithm, dynamic_sampling=False, num_iterations=1,
                             num_minibatches=1, num_prompts=4, beta=0.0)  # fmt: skip
     driver.advance("phase", 3, lambda: False)
     rows: list[int] = []
 
-    def watch(_module: Any, _given: Any, named: dict[str, Any]) -> None:
-        if torch.is_grad_enabled() and "logits_to_keep" not in named:
-            rows.append(len(named["input_ids"]))
-
-    driver._state.lm.policy.register_forward_pre_hook(watch, with_kwargs=True)
+    before_each(monkeypatch, lambda count: rows.append(count) if torch.is_grad_enabled() else None)
     driver.advance("update", 1, lambda: False)
     driver.close()
     (credited,), (sampled,) = only(Credited, records), only(Sampled, records)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rlplay.engine.batch import Prompts, TokenBatch
 from rlplay.engine.model import load_model
-from rlplay.engine.passes import forward, laid_out, logprobs_of
+from rlplay.engine.passes import forward, laid_out
 from rlplay.trace.records import Stepped
 from rlplay.trace.update import Update
 from tests.engine.conftest import ARCHITECTURES, SMALL
@@ -120,7 +120,7 @@ def test_trl_reads_the_same_probabilities(micro_models: Callable[[str], Path], a
     lengths = torch.randint(1, width + 1, (12,), generator=generator)
     inside = torch.arange(width) < lengths[:, None]
     parts = [
-        (chunk.rows, logprobs_of(chunk.logits, ids[chunk.rows, : chunk.logits.shape[1]], 0.7))
+        (chunk.rows, chunk.logprobs(ids[chunk.rows, : chunk.width], 0.7))
         for chunk in forward(lm, lm.policy, TokenBatch(prompts, group, ids, lengths))
     ]
     found = trl_policy.logprobs(

@@ -75,7 +75,8 @@ def _log_probabilities(model: Any, batch: Batch) -> list[Tensor]:
     return result
 
 
-@pytest.mark.parametrize(("kind", "at_once"), [("shared", 10**6), ("padded", 30), ("by_length", 10**6)])
+@pytest.mark.parametrize(("kind", "at_once"), [("tree", 10**6), ("tree", 30), ("shared", 10**6),
+                                                  ("padded", 30), ("by_length", 10**6)])  # fmt: skip
 def test_the_fisher_product_is_the_second_derivative_of_the_kl_and_the_mean_square_of_the_scores(
     lm: LanguageModel, kind: Kind, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,7 +143,8 @@ def test_a_model_that_cannot_be_differentiated_twice_is_refused_in_one_line(lm: 
         fisher.product(torch.ones(sum(p.numel() for p in parameters), dtype=torch.double))
 
 
-@pytest.mark.parametrize(("kind", "at_once"), [("shared", 10**6), ("padded", 30), ("by_length", 10**6)])
+@pytest.mark.parametrize(("kind", "at_once"), [("tree", 10**6), ("tree", 30), ("shared", 10**6),
+                                                  ("padded", 30), ("by_length", 10**6)])  # fmt: skip
 def test_a_policy_is_compared_with_the_old_one_over_whole_distributions(
     lm: LanguageModel, kind: Kind, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,140 @@
+"""A forward pass that computes every distinct beginning of some sequences once.
+
+All nodes of the prefix tree are one row of tokens; each attends to its ancestors. The model's own code runs, but for
+the products of queries and keys: these are computed block by block of nodes (`prefix_tree.py`) by the function that
+transformers registers as "sdpa". A model that computes attention in another way gives wrong numbers or an error, which
+`agreement.py` notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import AttentionInterface
+
+from rlplay.engine.batch import TokenBatch
+from rlplay.engine.checkpointing import checkpointed
+from rlplay.engine.prefix_tree import Blocks, Ints, PrefixTree, blocks_of, prefix_tree
+
+ATTENTION = "sdpa"
+
+
+@dataclass
+class TreePass:
+    """What the nodes of a tree need in a pass, on the device.
+
+    `ids`, `positions` int64 [1, M]; `keys` int64 [B * K] and `mask` [B, 1, Q, K] of their attention; `read` int64 [n],
+    the nodes that some token stands behind; `places` int64 [R, L], which of these is before each token.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    keys: Tensor
+    mask: Tensor
+    read: Tensor
+    places: Tensor
+
+    def windowed(self, window: int | None) -> Tensor:
+        """The mask of a layer in which a token sees the last `window` tokens alone, itself included; None: all."""
+        if window is None or window >= self.mask.shape[-1]:
+            return self.mask
+        blocks, _, queries, keys = self.mask.shape
+        own = self.positions.view(blocks, 1, queries, 1)
+        far = own - self.positions[0, self.keys].view(blocks, 1, 1, keys) >= window
+        return self.mask.masked_fill(far, torch.finfo(self.mask.dtype).min)
+
+
+def of(tokens: TokenBatch, like: Tensor) -> TreePass:
+    """The pass over prompts and completions `tokens`, without the last tokens, which nothing follows.
+
+    The mask is like the tensor `like`.
+    """
+    prompts, ids = tokens.prompts.ids.cpu().numpy(), tokens.ids.cpu().numpy()
+    group, lengths = tokens.group.cpu().numpy(), tokens.lengths.cpu().numpy()
+    begins = tokens.prompts.mask.cpu().numpy().sum(-1)[group]
+    width, ends = int(lengths.max()), begins + lengths
+    # The prompts are padded on the left: what stands there is skipped.
+    from_left = (prompts.shape[1] - begins)[:, None] + np.arange(int(ends.max()) - 1)
+    joined = np.concatenate([prompts[group], ids[:, :width]], axis=1)
+    sequences = np.take_along_axis(joined, np.minimum(from_left, joined.shape[1] - 1), axis=1)
+    tree = prefix_tree(sequences, ends - 1)
+    after = begins[:, None] + np.arange(width)
+    before = np.take_along_axis(tree.paths, np.minimum(after - 1, tree.paths.shape[1] - 1), axis=1)
+    before = np.where(after < ends[:, None], before, before[:, :1])
+    return _placed(tree, blocks_of(tree), before, like)
+
+
+def _placed(tree: PrefixTree, blocks: Blocks, before: Ints, like: Tensor) -> TreePass:
+    """The tree on the device, in few copies; `before` [R, L] is the node before each token."""
+    read = np.zeros(len(tree.ids), dtype=bool)
+    read[before] = True
+    places = (np.cumsum(read) - 1)[before]
+    number, size, _ = blocks.visible.shape
+    filling = (0, number * size - len(tree.ids))
+    parts = [np.pad(tree.ids, filling), np.pad(tree.depths, filling), blocks.keys, np.nonzero(read)[0], places]
+    joined = torch.from_numpy(np.concatenate([part.ravel() for part in parts])).to(like.device)
+    ids, positions, keys, kept, spread = torch.split(joined, [part.size for part in parts])
+    visible = torch.from_numpy(blocks.visible).to(like.device)[:, None]
+    mask = torch.zeros(visible.shape, dtype=like.dtype, device=like.device)
+    mask.masked_fill_(~visible, torch.finfo(like.dtype).min)
+    return TreePass(ids[None], positions[None], keys, mask, kept, spread.view(places.shape))
+
+
+def run(model: Any, tree: TreePass, hidden: bool, again: bool) -> tuple[Tensor, Tensor | None]:
+    """Logits [n, V] after the nodes `tree.read`, and the last hidden states [n, H] if `hidden`.
+
+    With `again`, layers keep their inputs alone and are run again for the gradient.
+    """
+    attending = partial(_attending, tree)
+    with checkpointed(model, attending) if again else nullcontext(), attending():
+        out = model(
+            input_ids=tree.ids,
+            attention_mask=tree.mask,
+            position_ids=tree.positions,
+            use_cache=False,
+            logits_to_keep=tree.read,
+            output_hidden_states=hidden,
+        )
+    return out.logits[0], out.hidden_states[-1][0, tree.read] if hidden else None
+
+
+@contextmanager
+def _attending(tree: TreePass) -> Iterator[None]:
+    """Within it, whatever asks transformers for its "sdpa" attention attends in `tree`."""
+    registered = AttentionInterface()
+    plain = registered[ATTENTION]
+    AttentionInterface.register(ATTENTION, partial(_attention, plain, tree))
+    try:
+        yield
+    finally:
+        AttentionInterface.register(ATTENTION, plain)
+
+
+def _attention(
+    plain: Callable[..., tuple[Tensor, None]], tree: TreePass, module: Any, query: Tensor, key: Tensor, value: Tensor,
+    _mask: Tensor | None, **given: Any,
+) -> tuple[Tensor, None]:  # fmt: skip
+    """As transformers' `sdpa_attention_forward`, `plain`, but in a tree: [1, heads, M, D] -> [1, M, heads, D]."""
+    blocks, _, size, _ = tree.mask.shape
+    heads, nodes, width = query.shape[1:]
+    if len(query) != 1 or nodes != blocks * size:
+        raise NotImplementedError("attention that is not over the nodes of the tree")
+    queries = query.view(heads, blocks, size, width).transpose(0, 1)
+    fetched = [_fetched(each, tree.keys, blocks) for each in (key, value)]
+    mask = tree.windowed(given.get("sliding_window")).to(query.dtype)
+    found, _ = plain(module, queries, *fetched, mask, **given)
+    return found.reshape(1, nodes, heads, -1), None
+
+
+def _fetched(states: Tensor, keys: Tensor, blocks: int) -> Tensor:
+    """Those of `states` [1, heads, M, D] at the nodes `keys` [B * K]: [B, heads, K, D]."""
+    heads, width = states.shape[1], states.shape[3]
+    rows = torch.nn.functional.embedding(keys, states.transpose(1, 2).reshape(-1, heads * width))
+    return rows.view(blocks, -1, heads, width).transpose(1, 2)
