@@ -92,8 +92,9 @@ class TokenBatch:
 class Passes:
     """How a batch is being trained on: the settings, β and pass (from 0) of its optimizer steps.
 
-    `logprobs`, `values` and `entropy` [N, L] are each completion's at the last step that saw it, those when sampled
-    before one did; `values` None without a value head, `entropy` None once a step has gone by that did not compute it.
+    `logprobs`, `values` and `entropy` [N, L], on the CPU, are each completion's at the last step that saw it, those
+    when sampled before one did; `values` None without a value head, `entropy` None once a step has gone by that did
+    not compute it.
     `moved` says that a step may have changed a weight: until then the policy has the very weights that sampled.
     """
 
@@ -108,8 +109,10 @@ class Passes:
     @classmethod
     def begun(cls, batch: Batch, settings: Settings, beta: float) -> Passes:
         """Before the first step, when the policy is still the one that sampled."""
-        values = None if batch.values is None else batch.values.clone()
-        return cls(settings, beta, 0, batch.old_logprobs.clone(), values, batch.entropy.clone())
+        logprobs, entropy, *values = batch.on_host(
+            "old_logprobs", "entropy", *(["values"] if batch.values is not None else [])
+        )
+        return cls(settings, beta, 0, logprobs.clone(), values[0].clone() if values else None, entropy.clone())
 
     def seen(self, rows: Tensor, logprobs: Tensor, values: Tensor | None, entropy: Tensor | None, first: bool) -> None:
         """Take what an optimizer step has read of the completions `rows`; the `first` reads the policy that sampled."""
@@ -186,6 +189,11 @@ class Batch:
         lengths, environment = self.on_host("lengths", "environment")
         inside = torch.arange(self.ids.shape[1]) < lengths[:, None]
         return inside & ~environment, inside
+
+    @property
+    def known_last(self) -> Tensor:
+        """`last` on the CPU, of completions that are sampled."""
+        return self.ids.shape[1] - 1 - self.known_masks[0].flip(1).int().argmax(1)
 
     @property
     def mask(self) -> Tensor:

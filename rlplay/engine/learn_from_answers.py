@@ -7,6 +7,8 @@ answers are given, and the gradient of the loss of `pair_loss.py` takes the plac
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,9 +16,9 @@ from torch import Tensor
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
-from rlplay.engine.batch import Batch, TokenBatch
+from rlplay.engine.batch import Batch
 from rlplay.engine.credit_phase import by_reference
-from rlplay.engine.optimize import TrainedMinibatch
+from rlplay.engine.optimize import TrainedMinibatch, brought
 from rlplay.engine.pair_loss import Compared, kto_baseline, pair_loss, token_scores, with_reference
 from rlplay.engine.passes import backpropagated, rows_at_once, score_tokens, token_logprobs
 from rlplay.engine.preference_pairs import PairRows, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
@@ -24,6 +26,7 @@ from rlplay.engine.sample import Sampling
 from rlplay.engine.state import RunPlan, State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import group_statistics
+from rlplay.engine.transfer import to_device
 from rlplay.engine.update_summary import finished, step_means
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
@@ -45,98 +48,110 @@ def _credit(batch: Batch, scored: Scored, pairs: PairRows, state: State) -> Cred
     if with_reference(settings.loss_type):
         with spent_on("reference"):
             batch.ref_logprobs, ref_top = by_reference(lm, batch)
-    every = torch.arange(len(pairs.chosen), device=lm.device)
-    rows = pairs.rows(every)
+    every = torch.arange(len(pairs.chosen))
     batch.advantages = torch.zeros_like(batch.old_logprobs)
     if len(every):
-        gradient, _ = _derivative(batch, pairs, every, batch.old_logprobs[rows].requires_grad_(), state)
-        batch.advantages[rows] = -gradient * mask[rows].sum()
+        part = _compared(batch, pairs, every)
+        gradient, _ = _derivative(batch, part, batch.old_logprobs[part.there].requires_grad_(), state)
+        batch.advantages[part.there] = -gradient * part.mask.sum()
     scores = token_scores(settings.loss_type, batch.old_logprobs, batch.ref_logprobs, mask)
-    labels = torch.from_numpy(scored.rewards).to(lm.device)
-    mean, std = group_statistics(labels, batch.group, len(batch.prompts.ids))
-    return Credited(
-        update=batch.update,
-        advantages=batch.flat(batch.advantages),
-        ref_logprobs=None if batch.ref_logprobs is None else batch.flat(batch.ref_logprobs),
-        ref_top_logprobs=None if ref_top is None else batch.flat(ref_top),
-        group_mean=mean.cpu().numpy(),
-        group_std=std.cpu().numpy(),
-        implicit_rewards=None if scores is None else batch.flat(settings.beta * scores),
-    )
+    mean, std = group_statistics(torch.from_numpy(scored.rewards), batch.on_host("group")[0], len(batch.prompts.ids))
+    found = {
+        "advantages": batch.advantages, "ref_logprobs": batch.ref_logprobs, "ref_top_logprobs": ref_top,
+        "implicit_rewards": None if scores is None else settings.beta * scores,
+    }  # fmt: skip
+    there = {name: values for name, values in found.items() if values is not None}
+    flat: dict[str, Any] = dict(zip(there, batch.flat_each([*there.values()]), strict=True))
+    return Credited(update=batch.update, group_mean=mean.numpy(), group_std=std.numpy(), **flat)
 
 
-def _gradients(batch: Batch, pairs: PairRows, part: Tensor, state: State) -> TrainedMinibatch:
-    """Fill the parameters' gradients with those of the loss of the pairs `part`."""
-    lm, rows = state.lm, pairs.rows(part)
-    mask = batch.mask[rows]
+@dataclass(frozen=True)
+class _Part:
+    """Some pairs of a batch: their completions `rows` [R], chosen ones first, on the CPU and `there`, on the device;
+    `mask` bool [R, L]; which of them are `chosen`, bool [R] on the CPU."""
+
+    rows: Tensor
+    there: Tensor
+    mask: Tensor
+    chosen: Tensor
+
+
+def _compared(batch: Batch, pairs: PairRows, part: Tensor) -> _Part:
+    """The pairs `part`, int64 on the CPU."""
+    rows = pairs.rows(part)
+    there, mask = to_device([rows, batch.known_masks[0][rows]], batch.ids.device)
+    return _Part(rows, there, mask, torch.arange(len(rows)) < len(part))
+
+
+def _gradients(batch: Batch, pairs: PairRows, pieces: Tensor, state: State) -> TrainedMinibatch:
+    """Fill the parameters' gradients with those of the loss of the pairs `pieces`, int64 on the CPU."""
+    lm, part = state.lm, _compared(batch, pairs, pieces)
     logprobs, gradient, compared = backpropagated(
-        rows,
+        part.rows,
         rows_at_once(lm, batch.ids.shape[1]),
         lambda piece: token_logprobs(lm, lm.policy, batch.tokens(piece), batch.temperature),
-        lambda now: _derivative(batch, pairs, part, now, state),
+        lambda now: _derivative(batch, part, now, state),
     )
     ranks.add_gradients(state.parameters.values())
-    ratio = torch.where(mask, logprobs - batch.old_logprobs[rows], 0.0).exp()
-    metrics = {"loss": compared.loss.item(), **compared.metrics}
-    metrics |= _likelihoods(logprobs, mask, len(part), state.settings)
+    ratio = torch.where(part.mask, logprobs - batch.old_logprobs[part.there], 0.0).exp()
+    metrics = {"loss": compared.loss.detach(), **compared.metrics}
+    metrics |= _likelihoods(logprobs, part.mask, len(pieces), state.settings)
     margins = None
     if compared.rewards is not None:
-        won, lost = compared.rewards[: len(part)], compared.rewards[len(part) :]
+        won, lost = compared.rewards[: len(pieces)], compared.rewards[len(pieces) :]
         margins = won - lost
         metrics |= _margin_metrics(won, lost)
-    return TrainedMinibatch(rows, logprobs, ratio, gradient, metrics, margins=margins)
+    return brought([TrainedMinibatch(part.rows, logprobs, ratio, gradient, metrics, margins=margins)])[0]
 
 
-def _derivative(batch: Batch, pairs: PairRows, part: Tensor, logprobs: Tensor, state: State) -> tuple[Tensor, Compared]:
-    """The derivative of the loss of the pairs `part` by the log-probabilities [R, L] of their tokens, and the loss."""
-    rows, settings = pairs.rows(part), state.settings
-    reference = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
+def _derivative(batch: Batch, part: _Part, logprobs: Tensor, state: State) -> tuple[Tensor, Compared]:
+    """The derivative of the loss of some pairs by the log-probabilities [R, L] of their tokens, and the loss."""
+    settings = state.settings
+    reference = None if batch.ref_logprobs is None else batch.ref_logprobs[part.there]
     if reference is not None and state.lm.is_reference():
         reference = logprobs.detach()
-    chosen = torch.arange(len(rows), device=rows.device) < len(part)
-    baseline = _kto_baseline(batch, pairs, part, state) if settings.loss_type == "kto" else None
-    compared = pair_loss(logprobs, reference, batch.mask[rows], chosen, baseline, settings)
+    baseline = _kto_baseline(batch, part, state) if settings.loss_type == "kto" else None
+    compared = pair_loss(logprobs, reference, part.mask, part.chosen, baseline, settings)
     return torch.autograd.grad(compared.loss, logprobs)[0], compared
 
 
 @spent_on("forward")
-def _kto_baseline(batch: Batch, pairs: PairRows, part: Tensor, state: State) -> Tensor:
-    """KTO's z: each answer of the pairs `part` read as an answer to the batch's next prompt, labelled or not."""
-    lm, rows = state.lm, pairs.rows(part)
+def _kto_baseline(batch: Batch, part: _Part, state: State) -> Tensor:
+    """KTO's z: each answer of some pairs read as an answer to the batch's next prompt, labelled or not."""
+    lm, there = state.lm, part.there
     if lm.is_reference():
         return torch.zeros((), device=lm.device)
-    others = (batch.group[rows] + 1) % len(batch.prompts.ids)
-    mismatched = TokenBatch(batch.prompts, others, batch.ids[rows], batch.lengths[rows])
-    nothing = batch.top_ids[rows][..., :0]
-    own, ref = (
-        score_tokens(lm, model, mismatched, nothing, batch.temperature)[0] for model in (lm.policy, lm.reference)
-    )
-    return kto_baseline(((own - ref) * batch.mask[rows]).sum(-1))
+    own, count = batch.tokens(part.rows), len(batch.prompts.ids)
+    others = replace(own, group=(own.group + 1) % count, given=replace(own.known, group=(own.known.group + 1) % count))
+    nothing = batch.top_ids[there][..., :0]
+    ours, ref = (score_tokens(lm, model, others, nothing, batch.temperature)[0] for model in (lm.policy, lm.reference))
+    return kto_baseline(((ours - ref) * part.mask).sum(-1))
 
 
-def _likelihoods(logprobs: Tensor, mask: Tensor, pairs: int, settings: Settings) -> dict[str, float]:
+def _likelihoods(logprobs: Tensor, mask: Tensor, pairs: int, settings: Settings) -> dict[str, Tensor]:
     """Mean log-probability of chosen and rejected completions; of their tokens where the loss averages."""
     whole = (logprobs * mask).sum(-1)
     loss = PAIR_LOSSES.get(settings.loss_type)
     logps = whole / mask.sum(-1) if loss is not None and loss.averages else whole
-    metrics = {"logps/chosen": logps[:pairs].mean().item()}
-    return metrics | ({"logps/rejected": logps[pairs:].mean().item()} if len(logps) > pairs else {})
+    metrics = {"logps/chosen": logps[:pairs].mean()}
+    return metrics | ({"logps/rejected": logps[pairs:].mean()} if len(logps) > pairs else {})
 
 
-def _margin_metrics(won: Tensor, lost: Tensor) -> dict[str, float]:
+def _margin_metrics(won: Tensor, lost: Tensor) -> dict[str, Tensor]:
     """Implicit rewards of chosen and rejected completions, [P] each, under TRL's names."""
     return {
-        "rewards/chosen": won.mean().item(),
-        "rewards/rejected": lost.mean().item(),
-        "rewards/margins": (won - lost).mean().item(),
-        "rewards/accuracies": (won > lost).float().mean().item(),
+        "rewards/chosen": won.mean(),
+        "rewards/rejected": lost.mean(),
+        "rewards/margins": (won - lost).mean(),
+        "rewards/accuracies": (won > lost).float().mean(),
     }
 
 
 def _reading(batch: Batch, pairs: PairRows) -> dict[str, float]:
     """How the policy read the answers before the update: its entropy, and how often its likeliest token was theirs."""
-    metrics = {"entropy": batch.entropy[batch.mask].mean().item()}
+    mask, (entropy, top_ids, ids) = batch.known_masks[0], batch.on_host("entropy", "top_ids", "ids")
+    metrics = {"entropy": entropy[mask].mean().item()}
     if len(pairs.chosen):
-        likeliest = (batch.top_ids[..., 0] == batch.ids)[pairs.chosen]
-        metrics["mean_token_accuracy"] = likeliest[batch.mask[pairs.chosen]].float().mean().item()
+        likeliest = (top_ids[..., 0] == ids)[pairs.chosen]
+        metrics["mean_token_accuracy"] = likeliest[mask[pairs.chosen]].float().mean().item()
     return metrics

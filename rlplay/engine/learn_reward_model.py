@@ -10,13 +10,14 @@ from torch import Tensor
 from rlplay.algorithms.pair_losses import bradley_terry
 from rlplay.engine import ranks
 from rlplay.engine.batch import Batch
-from rlplay.engine.optimize import TrainedMinibatch
+from rlplay.engine.optimize import TrainedMinibatch, brought
 from rlplay.engine.passes import backpropagated, rows_at_once
 from rlplay.engine.preference_pairs import PairRows, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
 from rlplay.engine.reward_model import RewardModel, prefix_scores, reward_model_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import RunPlan, State
 from rlplay.engine.tensors import Tensors, group_statistics
+from rlplay.engine.transfer import to_device
 from rlplay.engine.update_summary import finished, step_means
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
@@ -37,22 +38,18 @@ def learn_reward_model(state: State, plan: RunPlan) -> Generator[Sampling | Unla
 
 @torch.no_grad()
 def _credit(batch: Batch, scored: Scored, model: RewardModel, state: State) -> Credited:
-    labels = torch.from_numpy(scored.rewards).to(batch.ids.device)
-    mean, std = group_statistics(labels, batch.group, len(batch.prompts.ids))
+    mean, std = group_statistics(torch.from_numpy(scored.rewards), batch.on_host("group")[0], len(batch.prompts.ids))
+    none, values = torch.zeros(batch.ids.shape), prefix_scores(state.lm, model, batch.tokens())
+    advantages, scores = batch.flat_each([none, values])
     return Credited(
-        update=batch.update,
-        advantages=batch.flat(torch.zeros_like(batch.old_logprobs)),
-        values=batch.flat(prefix_scores(state.lm, model, batch.tokens())),
-        group_mean=mean.cpu().numpy(),
-        group_std=std.cpu().numpy(),
+        update=batch.update, advantages=advantages, values=scores, group_mean=mean.numpy(), group_std=std.numpy()
     )
 
 
 def _gradients(batch: Batch, pairs: PairRows, part: Tensor, model: RewardModel, state: State) -> TrainedMinibatch:
-    """Fill the reward model's gradients with those of the loss of the pairs `part`."""
+    """Fill the reward model's gradients with those of the loss of the pairs `part`, int64 on the CPU."""
     rows, count = pairs.rows(part), len(part)
-    last = batch.last[rows, None]
-    margins = _margins(batch, pairs.chosen[part])
+    last, margins = to_device([batch.known_last[rows, None], _margins(batch, pairs.chosen[part])], batch.ids.device)
 
     def derivative(scores: Tensor) -> tuple[Tensor, Tensor]:
         outcome = scores.gather(1, last).squeeze(1)
@@ -68,25 +65,25 @@ def _gradients(batch: Batch, pairs: PairRows, part: Tensor, model: RewardModel, 
     ranks.add_gradients(state.parameters.values())
     outcome = scores.gather(1, last).squeeze(1)
     won, lost = outcome[:count], outcome[count:]
-    logprobs = batch.old_logprobs[rows]
+    logprobs = batch.on_host("old_logprobs")[0][rows]
     ratio, gradient = torch.ones_like(logprobs), torch.zeros_like(logprobs)
-    metrics = {"loss": loss.item(), **_metrics(won, lost)}
-    return TrainedMinibatch(rows, logprobs, ratio, gradient, metrics, values=scores, margins=won - lost)
+    metrics = {"loss": loss, **_metrics(won, lost)}
+    return brought([TrainedMinibatch(rows, logprobs, ratio, gradient, metrics, values=scores, margins=won - lost)])[0]
 
 
 def _margins(batch: Batch, chosen: Tensor) -> Tensor:
     """The gap that each pair's scores should have: the column `margin` of the user's file, as TRL reads it, else 0."""
-    columns = [batch.prompts.examples[g].columns for g in batch.group[chosen].tolist()]
-    return torch.tensor([float(c.get("margin") or 0) for c in columns], device=chosen.device)
+    columns = [batch.prompts.examples[g].columns for g in batch.on_host("group")[0][chosen].tolist()]
+    return torch.tensor([float(c.get("margin") or 0) for c in columns])
 
 
-def _metrics(won: Tensor, lost: Tensor) -> dict[str, float]:
+def _metrics(won: Tensor, lost: Tensor) -> dict[str, Tensor]:
     """TRL's names for the scores of the chosen and the rejected completions, [P] each; a tie counts as half correct."""
     both = torch.cat([won, lost])
     return {
-        "min_reward": both.min().item(),
-        "mean_reward": both.mean().item(),
-        "max_reward": both.max().item(),
-        "accuracy": ((won > lost).float() + 0.5 * (won == lost)).mean().item(),
-        "margin": (won - lost).mean().item(),
+        "min_reward": both.min(),
+        "mean_reward": both.mean(),
+        "max_reward": both.max(),
+        "accuracy": ((won > lost).float() + 0.5 * (won == lost)).mean(),
+        "margin": (won - lost).mean(),
     }

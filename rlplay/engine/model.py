@@ -93,7 +93,11 @@ class LanguageModel:
         differently would leave a difference of 1e-6 nats, and Adam makes a full step of the smallest gradient.
         """
         both = zip(self.policy.named_parameters(), self.reference.named_parameters(), strict=True)
-        return all(own is other or torch.equal(own, other) for (_, own), (_, other) in both)
+        pairs = [(own, other) for (_, own), (_, other) in both if own is not other]
+        if self.device.type == "cpu" or not pairs:
+            return all(torch.equal(own, other) for own, other in pairs)
+        # Each question is a wait for the device. Most often the first answer is no, and else one asks of all others.
+        return torch.equal(*pairs[0]) and not bool(torch.stack([(own != other).any() for own, other in pairs]).any())
 
     @property
     def vocabulary(self) -> int:

@@ -6,8 +6,8 @@ reward models (`learn_reward_model.py`) differ in how they fill the gradients of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from rlplay.engine.agreement import precision
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.state import Halt, State
 from rlplay.engine.stopwatch import spent_on, timed
+from rlplay.engine.transfer import to_device, to_host
 from rlplay.engine.trpo import search
 from rlplay.trace.numbers import compact
 from rlplay.trace.records import Notice, Searched, Stepped
@@ -30,14 +31,15 @@ class TrainedMinibatch:
     """A minibatch whose gradients are in place: tensors [R, L] of the completions `rows` [R]; `margins` [P] of pairs.
 
     Each is what the field of `Stepped` with its name records, None where the loss has none; `entropy` is of the whole
-    next-token distributions. `metrics` has the "loss".
+    next-token distributions. `metrics` has the "loss". Once `brought`, all of it is on the CPU, and metrics are floats;
+    before, they are floats or scalar tensors.
     """
 
     rows: Tensor
     logprobs: Tensor
     ratio: Tensor
     dloss_dlogp: Tensor
-    metrics: dict[str, float]
+    metrics: dict[str, Any]
     clip_state: Tensor | None = None
     dkl_dlogp: Tensor | None = None
     weights: Tensor | None = None
@@ -48,12 +50,26 @@ class TrainedMinibatch:
     margins: Tensor | None = None
 
 
+def brought(parts: Sequence[TrainedMinibatch]) -> list[TrainedMinibatch]:
+    """The same minibatches on the host, which waits for the device once."""
+    names = [field.name for field in fields(TrainedMinibatch) if field.name != "metrics"]
+    every = [[getattr(part, name) for name in names] + [*part.metrics.values()] for part in parts]
+    arrived = iter(to_host([value for values in every for value in values if isinstance(value, Tensor)]))
+    found = []
+    for part, values in zip(parts, every, strict=True):
+        here = [next(arrived) if isinstance(value, Tensor) else value for value in values]
+        metrics = {name: float(value) for name, value in zip(part.metrics, here[len(names) :], strict=True)}
+        found.append(TrainedMinibatch(**dict(zip(names, here, strict=False)), metrics=metrics))
+    return found
+
+
 def optimize(
     batch: Batch, items: int, gradients: Callable[[Tensor], TrainedMinibatch], state: State, seed: int
 ) -> Iterator[Stepped | Searched | Notice]:
     """Take `num_iterations` x `num_minibatches` optimizer steps on the batch, a record after each.
 
-    `gradients` fills the parameters' gradients with those of some of the `items` (completions or pairs), int64 [M].
+    `gradients` fills the parameters' gradients with those of some of the `items` (completions or pairs), int64 [M] on
+    the CPU, and says there what it has seen.
     With surrogate=trpo the policy is moved by TRPO's search, and the optimizer fits the value head only.
 
     Raises Halt, before the weights are touched, if a loss or gradient is not finite.
@@ -63,7 +79,7 @@ def optimize(
     batch.passes = Passes.begun(batch, settings, state.kl_coef)
     for epoch in range(settings.num_iterations):
         batch.passes.epoch = epoch
-        parts = minibatches(items, settings.num_minibatches, seed, batch.update, epoch, batch.ids.device)
+        parts = minibatches(items, settings.num_minibatches, seed, batch.update, epoch)
         for minibatch, part in enumerate(parts):
             state.optimizer.zero_grad(set_to_none=True)
             seen = gradients(part)
@@ -71,7 +87,7 @@ def optimize(
             grad_norm = checked_norm(batch.update, state, seen, 0.0 if trpo else settings.max_grad_norm)
             if step == 0:
                 yield from ratio_guard(batch.update, seen.ratio, precision(state.lm).ratio)
-            found = (yield from timed("search", search(batch, state, _kept(seen)))) if trpo else {}
+            found = (yield from _searched(batch, state, seen)) if trpo else {}
             rate = state.learning_rate(step)
             for group in state.optimizer.param_groups:
                 group["lr"], group["weight_decay"] = rate, settings.weight_decay if group["decays"] else 0.0
@@ -85,18 +101,28 @@ def optimize(
             step += 1
 
 
+def _searched(
+    batch: Batch, state: State, seen: TrainedMinibatch
+) -> Generator[Searched | Notice, None, dict[str, float]]:
+    (kept,) = to_device([_kept(seen)], batch.ids.device)
+    return (yield from timed("search", search(batch, state, kept)))
+
+
 def moves_on(optimizer: torch.optim.Optimizer) -> bool:
     """Whether Adam would change weights whose gradient is 0: by its momentum, or because they decay."""
-    decays = any(group["weight_decay"] for group in optimizer.param_groups)
-    return decays or any(bool(state["exp_avg"].any()) for state in optimizer.state.values())
+    if any(group["weight_decay"] for group in optimizer.param_groups):
+        return True
+    moments = [state["exp_avg"].any() for state in optimizer.state.values()]
+    return bool(moments) and bool(torch.stack(moments).any())
 
 
-def minibatches(count: int, parts: int, seed: int, update: int, epoch: int, device: torch.device) -> list[Tensor]:
-    """Which of `count` items are in each minibatch, int64; shuffled by (seed, update, epoch) if there are several."""
+def minibatches(count: int, parts: int, seed: int, update: int, epoch: int) -> list[Tensor]:
+    """Which of `count` items are in each minibatch, int64 on the CPU; shuffled by (seed, update, epoch) if there are
+    several."""
     items = np.arange(count)
     if parts > 1:
         items = np.random.default_rng([seed, update, 2, epoch]).permutation(items)
-    return [torch.from_numpy(part).to(device) for part in np.array_split(items, min(parts, count))]
+    return [torch.from_numpy(part) for part in np.array_split(items, min(parts, count))]
 
 
 @spent_on("step")
@@ -155,9 +181,14 @@ def stepped(
 ) -> Stepped:  # fmt: skip
     """The record of an optimizer step; `epoch` and `minibatch` are each a number from 0 and how many there are."""
 
-    def flat(values: Tensor | None) -> Any:
-        return None if values is None else batch.flat(values, seen.rows)
-
+    clipped = torch.zeros_like(seen.ratio, dtype=torch.int8) if seen.clip_state is None else seen.clip_state
+    found = {
+        "logprobs": seen.logprobs, "importance_ratio": seen.ratio, "clip_state": clipped,
+        "dloss_dlogp": seen.dloss_dlogp, "dkl_dlogp": seen.dkl_dlogp, "weights": seen.weights,
+        "left_out": seen.left_out, "kl": seen.kl, "values": seen.values,
+    }  # fmt: skip
+    there = {name: values for name, values in found.items() if values is not None}
+    flat: dict[str, Any] = dict(zip(there, batch.flat_each([*there.values()], seen.rows), strict=True))
     return Stepped(
         update=batch.update,
         step=step,
@@ -165,16 +196,8 @@ def stepped(
         epochs=epoch[1],
         minibatch=minibatch[0],
         minibatches=minibatch[1],
-        rows=seen.rows.cpu().numpy().astype(np.int32),
-        logprobs=flat(seen.logprobs),
-        importance_ratio=flat(seen.ratio),
-        clip_state=flat(torch.zeros_like(seen.ratio, dtype=torch.int8) if seen.clip_state is None else seen.clip_state),
-        dloss_dlogp=flat(seen.dloss_dlogp),
-        dkl_dlogp=flat(seen.dkl_dlogp),
-        weights=flat(seen.weights),
-        left_out=flat(seen.left_out),
-        kl=flat(seen.kl),
-        values=flat(seen.values),
+        rows=seen.rows.numpy().astype(np.int32),
         metrics=metrics,
-        margins=None if seen.margins is None else seen.margins.cpu().numpy(),
+        margins=None if seen.margins is None else seen.margins.numpy(),
+        **flat,
     )

@@ -12,15 +12,17 @@ from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import LossType, Settings
 from rlplay.engine.tensors import Tensors
+from rlplay.engine.transfer import to_device
 
 
 @dataclass
 class Compared:
-    """`loss` is a scalar; `rewards` [R] are the completions' implicit rewards, None where the loss implies none."""
+    """`loss` and the `metrics` are scalars; `rewards` [R] are the completions' implicit rewards, None where the loss
+    implies none."""
 
     loss: Tensor
     rewards: Tensor | None
-    metrics: dict[str, float]
+    metrics: dict[str, Tensor]
 
 
 def with_reference(loss_type: LossType) -> bool:
@@ -49,31 +51,34 @@ def pair_loss(
     kto_baseline: Tensor | None,
     settings: Settings,
 ) -> Compared:
-    """The loss of R completions [R, L], R/2 pairs: the i-th `chosen` one (bool [R]) is compared with the i-th other.
+    """The loss of R completions [R, L], R/2 pairs: the i-th `chosen` one (bool [R], on the CPU) is compared with the
+    i-th other.
 
     For supervised fine-tuning the others may be missing.
     """
-    imitation = nll(logprobs[chosen], mask[chosen])
+    places = [chosen.nonzero().flatten(), (~chosen).nonzero().flatten()]
+    preferred, other, is_chosen = to_device([*places, chosen], logprobs.device)
+    imitation = nll(logprobs[preferred], mask[preferred])
     per_token = token_scores(settings.loss_type, logprobs, ref_logprobs, mask)
     if per_token is None:
         return Compared(imitation, None, {})
-    totals, metrics = per_token.sum(-1), dict[str, float]()
+    totals, metrics = per_token.sum(-1), dict[str, Tensor]()
     loss_type, scores = PAIR_LOSSES[settings.loss_type], totals
     if loss_type.rescaled is not None:
         known = {"total": totals[:, None], "mask": mask}
         scores = call_choice(loss_type.rescaled, Tensors(totals), known, settings).squeeze(-1)
     # KTO takes each answer alone, and may have more of one kind.
-    gap = scores if settings.loss_type == "kto" else scores[chosen] - scores[~chosen]
-    compared = {"gap": gap, "score": scores, "chosen": chosen, "kto_baseline": kto_baseline}
+    gap = scores if settings.loss_type == "kto" else scores[preferred] - scores[other]
+    compared = {"gap": gap, "score": scores, "chosen": is_chosen, "kto_baseline": kto_baseline}
     loss = call_choice(loss_type.compute, Tensors(totals), compared, settings).mean()
     if kto_baseline is not None:
-        metrics["kto/kl"] = kto_baseline.item()
+        metrics["kto/kl"] = kto_baseline
     if settings.loss_type == "orpo":
         ahead = gap.detach()
-        metrics |= {"log_odds_chosen": ahead.mean().item(), "log_odds_ratio": logsigmoid(ahead).mean().item()}
+        metrics |= {"log_odds_chosen": ahead.mean(), "log_odds_ratio": logsigmoid(ahead).mean()}
     if weight := loss_type.imitation(settings):
         loss = loss + weight * imitation
-        metrics["nll_loss"] = imitation.item()
+        metrics["nll_loss"] = imitation.detach()
     return Compared(loss, settings.beta * totals.detach(), metrics)
 
 

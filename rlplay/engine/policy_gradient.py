@@ -20,25 +20,30 @@ from rlplay.engine import ranks
 from rlplay.engine.agreement import rounded
 from rlplay.engine.batch import Batch
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
-from rlplay.engine.optimize import TrainedMinibatch
+from rlplay.engine.optimize import TrainedMinibatch, brought
 from rlplay.engine.passes import forward, laid_out, rows_at_once
 from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors
+from rlplay.engine.transfer import to_device
 
 
 def gradients(batch: Batch, rows: Tensor, state: State) -> TrainedMinibatch:
-    """Fill the parameters' gradients with those of the loss of the completions `rows`."""
-    share, places = share_of(batch, rows, state.settings), torch.arange(len(rows), device=rows.device)
+    """Fill the parameters' gradients with those of the loss of the completions `rows`, int64 on the CPU.
+
+    What decides how is on the CPU, too, and so is what is returned: a GPU is waited for once.
+    """
+    share, places = share_of(batch, rows, state.settings), torch.arange(len(rows))
     silent = without_gradient(batch, rows, share, state)
     loud, quiet = ranks.mine(places[~silent]), ranks.mine(places[silent])
 
     def parts_of() -> list[tuple[Tensor, TrainedMinibatch]]:
         pieces = torch.split(loud, rows_at_once(state.lm, batch.ids.shape[1])) if len(loud) else ()
-        parts = [(part, _backward(batch, rows[part], share.select(part), state)) for part in pieces]
+        own = [*pieces, quiet] if len(quiet) else [*pieces]
+        seen = [_backward(batch, rows[piece], share.select(piece), state) for piece in pieces]
         if len(quiet):
-            parts.append((quiet, _silent(batch, rows[quiet], share.select(quiet), state)))
-        return parts
+            seen.append(_silent(batch, rows[quiet], share.select(quiet), state))
+        return list(zip(own, brought(seen), strict=True))
 
     parts = [part for own in ranks.each(parts_of) for part in own]
     ranks.add_gradients(state.parameters.values())
@@ -50,7 +55,8 @@ def gradients(batch: Batch, rows: Tensor, state: State) -> TrainedMinibatch:
 
 
 def without_gradient(batch: Batch, rows: Tensor, share: Share, state: State) -> Tensor:
-    """Which of the completions `rows` add exactly 0 to the gradient, whatever the policy makes of them: bool [R].
+    """Which of the completions `rows` add exactly 0 to the gradient, whatever the policy makes of them: bool [R], on
+    the CPU as they are.
 
     Every built-in surrogate has its advantage as a factor; a KL or entropy in the loss, a value head, and a function
     of the user's may have a gradient without it. TRPO reads all completions for its constraint.
@@ -60,8 +66,8 @@ def without_gradient(batch: Batch, rows: Tensor, share: Share, state: State) -> 
     others = in_loss or settings.entropy_coef or batch.values is not None
     if others or settings.surrogate_row.trust_region or is_own(settings.surrogate):
         return torch.zeros_like(rows, dtype=torch.bool)
-    assert batch.advantages is not None
-    return ~((batch.advantages[rows] != 0) & (share.weights > 0)).any(dim=1)
+    (advantages,) = batch.on_host("advantages")
+    return ~((advantages[rows] != 0) & (share.weights > 0)).any(dim=1)
 
 
 @torch.no_grad()
@@ -71,11 +77,11 @@ def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMi
     Before the first optimizer step the policy is the one that sampled them, so that no pass is needed either.
     """
     if batch.step_metrics or rounded(state.lm):
-        inputs, _ = _inputs(batch, rows, state)
+        there, share = _on_device(batch, rows, share)
+        inputs, _ = _inputs(batch, rows, there, state)
     else:
-        old = batch.old_logprobs[rows]
-        assert batch.advantages is not None
-        inputs = Inputs(old, old, None, batch.advantages[rows])  # a loss that reads the reference has a gradient
+        old, advantages = (values[rows] for values in batch.on_host("old_logprobs", "advantages"))
+        inputs = Inputs(old, old, None, advantages)  # a loss that reads the reference has a gradient
     terms = objective(inputs, share.weights, state.settings, state.kl_coef, share.keep, share.bonus)
     for parameter in state.lm.policy.parameters():
         if parameter.requires_grad and parameter.grad is None:
@@ -85,7 +91,10 @@ def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMi
 
 @dataclass
 class Share:
-    """What each token of some completions counts for, all [R, L]; `tokens` is the number in the whole minibatch."""
+    """What each token of some completions counts for, all [R, L]; `tokens` is the number in the whole minibatch.
+
+    On the CPU, where one sees who is silent, until a pass needs it.
+    """
 
     weights: Tensor
     keep: Tensor
@@ -97,34 +106,43 @@ class Share:
         return Share(self.weights[places], self.keep[places], self.bonus[places], self.tokens)
 
 
+def _on_device(batch: Batch, rows: Tensor, share: Share) -> tuple[Tensor, Share]:
+    """The completions `rows` and what they count for, where the batch is."""
+    there, weights, keep, bonus = to_device([rows, share.weights, share.keep, share.bonus], batch.ids.device)
+    return there, Share(weights, keep, bonus, share.tokens)
+
+
 def share_of(batch: Batch, rows: Tensor, settings: Settings) -> Share:
-    """Weights of the aggregation, the tokens whose surrogate counts, and those whose entropy does."""
+    """Weights of the aggregation, the tokens whose surrogate counts, and those whose entropy does; on the CPU, as the
+    completions `rows` are."""
     mask = _in_loss(batch, rows, settings)
     counted = mask.to(torch.get_default_dtype())
     weights = token_weights(Tensors, settings.aggregation, mask, counted, settings.max_completion_length)
-    keep = masks.top_entropy(Tensors, batch.entropy[rows], mask, settings.top_entropy_quantile)
+    (entropy,) = batch.on_host("entropy")
+    keep = masks.top_entropy(Tensors, entropy[rows], mask, settings.top_entropy_quantile)
     return Share(weights, keep.float(), keep / keep.sum().clamp(min=1), int(mask.sum()))
 
 
 def _in_loss(batch: Batch, rows: Tensor, settings: Settings) -> Tensor:
-    """bool [R, L], the sampled tokens without those of cut answers where the settings leave these out."""
-    mask = batch.mask[rows]
-    return mask & ~batch.truncated[rows, None] if settings.mask_truncated_completions else mask
+    """bool [R, L], the sampled tokens without those of cut answers where the settings leave these out; on the CPU."""
+    mask, (truncated,) = batch.known_masks[0][rows], batch.on_host("truncated")
+    return mask & ~truncated[rows, None] if settings.mask_truncated_completions else mask
 
 
 def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMinibatch:
     settings = state.settings
-    inputs, values = _inputs(batch, rows, state)
+    there, share = _on_device(batch, rows, share)
+    inputs, values = _inputs(batch, rows, there, state)
     terms = objective(inputs, share.weights, settings, state.kl_coef, share.keep, share.bonus)
     loss, losses = terms.loss, {}
     if values is not None:
         assert batch.values is not None
         assert batch.returns is not None
         error = value_loss(
-            values, batch.values[rows], batch.returns[rows], share.weights > 0, settings.cliprange_value, share.tokens
+            values, batch.values[there], batch.returns[there], share.weights > 0, settings.cliprange_value, share.tokens
         )
         loss = loss + settings.vf_coef * error
-        losses = {"loss": loss.item(), "value_loss": error.item()}
+        losses = {"loss": loss.detach(), "value_loss": error.detach()}
     dkl_dlogp = kl_gradient(terms, inputs.logprobs)
     inputs.logprobs.retain_grad()  # only now: it keeps, and adds up, what any pass before would leave
     with spent_on("backward"):
@@ -144,7 +162,7 @@ def seen_of(
     return TrainedMinibatch(
         rows, logprobs.detach(), terms.ratio.detach(),
         torch.zeros_like(logprobs) if gradient is None else gradient,
-        {"loss": terms.loss.item(), "policy_loss": terms.policy_loss.item()},
+        {"loss": terms.loss.detach(), "policy_loss": terms.policy_loss.detach()},
         clip_state=terms.clip_state, dkl_dlogp=dkl_dlogp, weights=share.weights, left_out=_left_out(terms, share),
         kl=None if terms.kl is None else terms.kl.detach(),
     )  # fmt: skip
@@ -168,10 +186,11 @@ def _left_out(terms: Terms, share: Share) -> Tensor:
 
 
 @spent_on("forward")
-def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | None]:
-    """A pass of the policy over the completions: what the loss reads of it, and the value head's predictions."""
+def _inputs(batch: Batch, rows: Tensor, there: Tensor, state: State) -> tuple[Inputs, Tensor | None]:
+    """A pass of the policy over the completions `rows`, which on the device are `there`: what the loss reads of it, and
+    the value head's predictions."""
     assert batch.advantages is not None
-    settings, width, ids = state.settings, batch.ids.shape[1], batch.ids[rows]
+    settings, width, ids = state.settings, batch.ids.shape[1], batch.ids[there]
     logprobs, values, distributions, entropies = [], [], [], []
     for chunk in forward(state.lm, state.lm.policy, batch.tokens(rows), batch.values is not None):
         logprobs.append((chunk.rows, chunk.logprobs(ids[chunk.rows, : chunk.width], batch.temperature)))
@@ -186,11 +205,11 @@ def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | 
             distributions.append((chunk.rows, chunk.spread(whole)))
         if settings.entropy_coef:
             entropies.append((chunk.rows, chunk.spread(-(whole.exp() * whole).sum(-1))))
-    ref_logprobs = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
+    ref_logprobs = None if batch.ref_logprobs is None else batch.ref_logprobs[there]
     inputs = Inputs(
-        laid_out(logprobs, width), batch.old_logprobs[rows], ref_logprobs, batch.advantages[rows],
+        laid_out(logprobs, width), batch.old_logprobs[there], ref_logprobs, batch.advantages[there],
         laid_out(distributions, width) if distributions else None,
-        None if batch.anchor is None else batch.anchor[rows],
+        None if batch.anchor is None else batch.anchor[there],
         laid_out(entropies, width) if entropies else None,
         _at_anchor(batch, state),
     )  # fmt: skip
@@ -220,7 +239,10 @@ def _joined(parts: list[TrainedMinibatch], places: Tensor) -> TrainedMinibatch:
 
 
 def step_metrics(batch: Batch, seen: TrainedMinibatch, settings: Settings) -> dict[str, float]:
-    """The losses of `seen.metrics` and what the step's tokens say of it, under TRL's names where it has them."""
+    """The losses of `seen.metrics` and what the step's tokens say of it, under TRL's names where it has them.
+
+    What was seen is `brought`, and is read on the CPU.
+    """
     rows, (low, high) = seen.rows, settings.clip_range
     mask = _in_loss(batch, rows, settings)
     counted = mask.clone()
@@ -238,15 +260,16 @@ def step_metrics(batch: Batch, seen: TrainedMinibatch, settings: Settings) -> di
         "ratio_max": max(ratio.tolist(), default=1.0),
     }
     if settings.level_row.band:
-        log_ratio = (seen.logprobs - batch.old_logprobs[rows])[counted]
+        (old_logprobs,) = batch.on_host("old_logprobs")
+        log_ratio = (seen.logprobs - old_logprobs[rows])[counted]
         metrics["ratio_outside"] = _mean((log_ratio < -low) | (log_ratio > high))
     elif settings.surrogate_row.band:
         metrics["ratio_outside"] = _mean((ratio < 1 - low) | (ratio > 1 + high))
     if settings.delta is not None:
         metrics["clip_ratio/delta_mean"] = _mean(state == 2)
     if settings.surrogate_row.cap:
-        assert batch.advantages is not None
-        metrics["cispo_clip_ratio"] = _mean((ratio > high) & (batch.advantages[rows][counted] > 0))
+        (advantages,) = batch.on_host("advantages")
+        metrics["cispo_clip_ratio"] = _mean((ratio > high) & (advantages[rows][counted] > 0))
     if seen.kl is not None:
         metrics["kl" if settings.kl_anchor == "ref" else "kl_penalty"] = _mean(seen.kl[mask])
     return metrics | seen.metrics

@@ -41,7 +41,8 @@ class Unlabelled:
 
 @dataclass(frozen=True)
 class PairRows:
-    """Which completions of a batch are compared: int64 [P] each, pair by pair; `rejected` [0] for demonstrations."""
+    """Which completions of a batch are compared: int64 [P] each on the CPU, pair by pair; `rejected` [0] for
+    demonstrations."""
 
     chosen: Tensor
     rejected: Tensor
@@ -190,8 +191,7 @@ def _labelled(batch: Batch, second: Array, ties: Array, gold: dict[str, Array]) 
     preferred = np.array([1 - second, second][:answers], dtype=np.float32).T.flatten()
     roles = {1.0: "chosen", 0.0: "rejected"}
     unlabelled = ["tie" if tied else "" for tied in ties for _ in range(answers)]
-    device = batch.ids.device
-    chosen, rejected = (torch.from_numpy(np.flatnonzero(preferred == won)).to(device) for won in (1, 0))
+    chosen, rejected = (torch.from_numpy(np.flatnonzero(preferred == won)) for won in (1, 0))
     scored = Scored(
         update=batch.update,
         rewards=preferred,

@@ -35,7 +35,7 @@ class Tensors:
         self._like = like
 
     def _tensor(self, x: Any) -> Tensor:
-        return x if isinstance(x, Tensor) else self._like.new_tensor(x)
+        return x if isinstance(x, Tensor) else self._like.new_full((), x)
 
     def where(self, condition: Tensor, yes: Any, no: Any) -> Tensor:
         """`yes` where the condition holds, `no` elsewhere."""

@@ -26,6 +26,7 @@ from rlplay.engine.sample import Sampling
 from rlplay.engine.score import score
 from rlplay.engine.state import Halt, RunPlan, State
 from rlplay.engine.tensors import group_statistics
+from rlplay.engine.transfer import to_device, to_host
 from rlplay.engine.update_summary import finished, length_metrics, reward_metrics, step_means
 from rlplay.engine.world_policy import WorldPolicy, is_table
 from rlplay.scenario.scenario_world import check_squares
@@ -50,14 +51,14 @@ def learn_action_values(state: State, plan: RunPlan) -> Generator[Sampling | Any
     batch.step_metrics.append(seen.metrics)
     yield stepped(batch, seen, seen.metrics)
     metrics = reward_metrics(scored, batch, "") | length_metrics(batch, "") | step_means(batch)
-    metrics["entropy"] = batch.entropy[batch.mask].mean().item()
+    metrics["entropy"] = batch.on_host("entropy")[0][batch.known_masks[0]].mean().item()
     return finished(batch, metrics, state)
 
 
 @dataclass
 class TablePass:
-    """The table [A, V] after a pass over a batch's moves; of each move, all [N, L]: its reward, what follows it (0 at
-    the end of an episode), its target, Q(s, a) just before its own step, and δ."""
+    """The table [A, V] after a pass over a batch's moves; of each move, all [N, L] on the CPU: its reward, what follows
+    it (0 at the end of an episode), its target, Q(s, a) just before its own step, and δ."""
 
     table: Array
     rewards: Tensor
@@ -76,7 +77,7 @@ def sweep(batch: Batch, state: State) -> TablePass:
     table: Array = state.lm.policy.head.weight.detach().cpu().numpy().copy()
     rewards = token_rewards(batch, settings, 0.0).numpy().astype(table.dtype)
     before = torch.cat([batch.prompts.ids[batch.group][:, -1:], batch.ids[:, :-1]], dim=1)
-    squares, moves, mask = (tensor.cpu().numpy() for tensor in (before, batch.ids, batch.mask))
+    squares, moves, mask = (tensor.numpy() for tensor in to_host([before, batch.ids, batch.mask]))
     following, targets, values, errors = (np.zeros_like(rewards) for _ in range(4))
     assert batch.rewards is not None
     for row in (~batch.rewards.isnan()).nonzero().flatten().tolist():
@@ -91,8 +92,7 @@ def sweep(batch: Batch, state: State) -> TablePass:
             table[entry] = moved(values[here], settings.learning_rate, errors[here])
     if not np.isfinite(table).all():
         raise Halt(f"update {batch.update}: Q is not finite, and was not changed; lower learning_rate or gamma")
-    found = (torch.from_numpy(each).to(batch.ids.device) for each in (rewards, following, targets, values, errors))
-    return TablePass(table, *found)
+    return TablePass(table, *(torch.from_numpy(each) for each in (rewards, following, targets, values, errors)))
 
 
 def check_world(settings: Settings, lm: LanguageModel, world: World | None) -> None:
@@ -112,8 +112,8 @@ def explore(state: State) -> None:
 
 def _credited(batch: Batch, learned: TablePass) -> Credited:
     assert batch.rewards is not None
-    batch.returns, batch.advantages = learned.targets, learned.errors
-    mean, std = group_statistics(batch.rewards, batch.group.cpu(), len(batch.prompts.ids))
+    batch.returns, batch.advantages = to_device([learned.targets, learned.errors], batch.ids.device)
+    mean, std = group_statistics(batch.rewards, batch.on_host("group")[0], len(batch.prompts.ids))
     return Credited(
         update=batch.update,
         token_rewards=batch.flat(learned.rewards),
@@ -128,13 +128,14 @@ def _credited(batch: Batch, learned: TablePass) -> Credited:
 
 def _seen(batch: Batch, learned: TablePass, settings: Settings) -> TrainedMinibatch:
     """The one step: a loss of ½·mean δ², whose derivative by Q(s, a) is −δ over the number of moves."""
-    errors, count = learned.errors[batch.mask], int(batch.mask.sum())
+    mask = batch.known_masks[0]
+    errors, count = learned.errors[mask], int(mask.sum())
     metrics = {
         "loss": 0.5 * errors.square().mean().item(),
         "td_error": errors.abs().mean().item(),
         "learning_rate": settings.learning_rate,
     }
-    rows = torch.arange(len(batch.group), device=batch.ids.device)
+    (old_logprobs,) = batch.on_host("old_logprobs")
     return TrainedMinibatch(
-        rows, batch.old_logprobs, torch.ones_like(batch.old_logprobs), -learned.errors / count, metrics
+        torch.arange(len(batch.group)), old_logprobs, torch.ones_like(old_logprobs), -learned.errors / count, metrics
     )

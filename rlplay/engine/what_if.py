@@ -19,7 +19,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.credit_phase import assigned, credited
 from rlplay.engine.objective import Inputs, objective, value_loss
-from rlplay.engine.optimize import minibatches, stepped
+from rlplay.engine.optimize import brought, minibatches, stepped
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.policy_gradient import kl_gradient, seen_of, share_of
 from rlplay.engine.score import weighted, weights_of
@@ -30,6 +30,8 @@ from rlplay.trace.records import Stepped
 
 _FIXED = ("sampling", "update")
 """Groups of settings that decide what is sampled and how often it is used: the batch at hand has both behind it."""
+_READ = ("old_logprobs", "ref_logprobs", "advantages", "values", "returns")
+"""What a loss reads of a batch, where it is there."""
 
 
 def what_if(state: State, settings: Settings, changes: SomeSettings, seed: int) -> Imagined:
@@ -108,8 +110,7 @@ def _reweighted(batch: Batch, state: State) -> Batch:
 
 def _steps(batch: Batch, passes: Passes, settings: Settings, beta: float, seed: int) -> list[Stepped]:
     """The loss of every minibatch of the pass, as an optimizer step would record it."""
-    count, device = len(batch.group), batch.ids.device
-    parts = minibatches(count, passes.settings.num_minibatches, seed, batch.update, passes.epoch, device)
+    parts = minibatches(len(batch.group), passes.settings.num_minibatches, seed, batch.update, passes.epoch)
     return [_step(batch, number, rows, passes, settings, beta) for number, rows in enumerate(parts)]
 
 
@@ -118,22 +119,23 @@ def _loss(steps: list[Stepped]) -> float:
 
 
 def _step(batch: Batch, number: int, rows: Tensor, passes: Passes, settings: Settings, beta: float) -> Stepped:
-    assert batch.advantages is not None
+    """All of it on the CPU, where what a step has seen is."""
+    names = [name for name in _READ if getattr(batch, name) is not None]
+    known = {name: values[rows] for name, values in zip(names, batch.on_host(*names), strict=True)}
     share = share_of(batch, rows, settings)
     entropy = None if passes.entropy is None else passes.entropy[rows]
-    ref_logprobs = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
+    old_logprobs, ref_logprobs = known["old_logprobs"], known.get("ref_logprobs")
     with torch.enable_grad():
         own = passes.logprobs[rows].detach().requires_grad_()
-        inputs = Inputs(own, batch.old_logprobs[rows], ref_logprobs, batch.advantages[rows], entropy=entropy)
+        inputs = Inputs(own, old_logprobs, ref_logprobs, known["advantages"], entropy=entropy)
         terms = objective(inputs, share.weights, settings, beta, share.keep, share.bonus)
         dkl_dlogp = kl_gradient(terms, own)
         (gradient,) = torch.autograd.grad(terms.loss, own)
-    seen = seen_of(rows, own, terms, share, gradient, dkl_dlogp)
+    (seen,) = brought([seen_of(rows, own, terms, share, gradient, dkl_dlogp)])
     loss = seen.metrics["loss"]
     if batch.values is not None:
-        assert batch.returns is not None
         assert passes.values is not None
-        critic = passes.values[rows], batch.values[rows], batch.returns[rows]
+        critic = passes.values[rows], known["values"], known["returns"]
         error = value_loss(*critic, share.weights > 0, settings.cliprange_value, share.tokens)
         loss += settings.vf_coef * error.item()
     return stepped(batch, seen, {"loss": loss, "kl_coef": beta}, step=number)

@@ -317,7 +317,7 @@ def test_the_optimizer_steps_go_through_the_minibatches_of_their_pass(start: Sta
     driver.close()
     seen = []
     for step in records_of(Stepped, records):
-        parts = minibatches(len(step.rows) * 2, 2, 0, step.update, step.epoch, torch.device("cpu"))
+        parts = minibatches(len(step.rows) * 2, 2, 0, step.update, step.epoch)
         assert step.rows.tolist() == parts[step.minibatch].tolist()
         seen.append((step.update, step.epoch, step.minibatch, step.step))
     assert seen == [(update, step // 2, step % 2, step) for update in (1, 2) for step in range(6)]
@@ -325,7 +325,7 @@ def test_the_optimizer_steps_go_through_the_minibatches_of_their_pass(start: Sta
 
 def test_every_pass_over_a_batch_has_minibatches_of_its_own() -> None:
     def drawn(update: int, epoch: int) -> list[list[int]]:
-        return [part.tolist() for part in minibatches(12, 3, 7, update, epoch, torch.device("cpu"))]
+        return [part.tolist() for part in minibatches(12, 3, 7, update, epoch)]
 
     assert drawn(1, 0) == drawn(1, 0)
     assert len({str(drawn(update, epoch)) for update in (1, 2) for epoch in (0, 1, 2)}) == 6

@@ -74,7 +74,9 @@ def test_a_loss_and_its_derivative_equal_the_reference(
         odds_ratios = (p / (1 - p))[:PAIRS] / (p / (1 - p))[PAIRS:]
         wanted["log_odds_chosen"] = np.log(odds_ratios).mean()
         wanted["log_odds_ratio"] = np.log(odds_ratios / (1 + odds_ratios)).mean()
-    assert compared.metrics == pytest.approx(wanted, abs=tolerance, rel=tolerance)
+    assert {name: float(value) for name, value in compared.metrics.items()} == pytest.approx(
+        wanted, abs=tolerance, rel=tolerance
+    )
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

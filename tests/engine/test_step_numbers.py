@@ -26,8 +26,6 @@ from tests.engine.test_process import batch_of
 from tests.parity.fixed import GENERATIONS, fixed
 from tests.parity.ours import as_batch
 
-CPU = torch.device("cpu")
-
 
 @pytest.mark.parametrize("level", ["token", "geometric"])
 def test_a_ratio_at_a_bound_is_not_outside_it(level: str) -> None:
@@ -186,14 +184,14 @@ def test_what_is_not_finite_is_counted_and_stops_the_step() -> None:
 def test_minibatches_are_not_drawn_with_the_numbers_that_something_else_uses() -> None:
     """The streams of `sample.py`: answers, vines, tails and estimates; labels (5) and the order of given pairs (6)."""
     for update, epoch in ((1, 0), (2, 3)):
-        order = torch.cat(minibatches(50, 2, 7, update, epoch, CPU)).tolist()
+        order = torch.cat(minibatches(50, 2, 7, update, epoch)).tolist()
         for stream in (0, 1, 3, 5, 6, 11, 12):
             assert order != np.random.default_rng([7, update, stream, epoch]).permutation(50).tolist()
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5, 8])
 def test_minibatches_are_as_equal_as_they_can_be_and_one_keeps_its_order(parts: int) -> None:
-    found = minibatches(5, parts, 0, 1, 0, CPU)
+    found = minibatches(5, parts, 0, 1, 0)
     assert sorted(len(part) for part in found) == sorted(len(part) for part in np.array_split(range(5), min(parts, 5)))
     assert sorted(torch.cat(found).tolist()) == list(range(5))
     if parts == 1:

@@ -12,6 +12,7 @@ from rlplay.engine import policy_gradient
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.credit_phase import assigned
 from rlplay.engine.objective import Inputs, objective
+from rlplay.engine.optimize import brought
 from tests.parity.fixed import GENERATIONS, MAX_LENGTH, PROMPTS, Fixed
 
 SIZES = {"num_prompts": PROMPTS, "num_generations": GENERATIONS, "max_completion_length": MAX_LENGTH}
@@ -26,7 +27,7 @@ def run(given: Fixed, **settings: Any) -> dict[str, Tensor]:
     inputs = Inputs(now, given.old, given.ref, batch.advantages, entropy=given.entropy if knobs.entropy_coef else None)
     terms = objective(inputs, share.weights, knobs, knobs.beta, share.keep, share.bonus)
     (gradient,) = torch.autograd.grad(terms.loss, now)
-    seen = policy_gradient.seen_of(rows, now, terms, share, gradient, None)
+    (seen,) = brought([policy_gradient.seen_of(rows, now, terms, share, gradient, None)])
     metrics = policy_gradient.step_metrics(batch, seen, knobs)
     return (
         {"advantages": batch.advantages, "loss": terms.loss.detach(), "dloss_dlogp": gradient}

@@ -64,7 +64,7 @@ def compare(function: str, mine: Given, theirs: Given, dtype: torch.dtype, seed:
     p = pairs(dtype, seed)
     other = getattr(trl_preference, function)(p, **theirs)
     logits, found = compared(p, mine)
-    own = _differentiated(found.loss, logits) | {name: torch.tensor(v) for name, v in found.metrics.items()}
+    own = _differentiated(found.loss, logits) | found.metrics
     if found.rewards is not None:
         won, lost = found.rewards.chunk(2)
         own |= {"rewards/chosen": won.mean(), "rewards/rejected": lost.mean(), "rewards/margins": (won - lost).mean()}
