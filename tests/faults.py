@@ -16,6 +16,8 @@ OTHERS = {
     "a run file of a newer format": "tests/trace/test_runfile_errors.py",
     "another program's database": "tests/trace/test_runfile_errors.py",
     "out of memory in an update": "tests/engine/test_out_of_memory.py",
+    "out of memory on a GPU in each phase, and in the capture of a graph": "tests/gpu/test_failures.py",
+    "a GPU cannot capture a graph, when a model is loaded or in a run": "tests/gpu/test_failures.py",
     "the engine is killed": "tests/kills.py",
     "a headless run is killed, loading included": "tests/test_kills.py",
     "SIGTERM or SIGHUP to a headless run": "tests/cli/test_headless.py",

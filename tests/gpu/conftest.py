@@ -16,6 +16,14 @@ from tests.gpu.child import INSIDE
 _child: list[subprocess.Popen[str]] = []
 
 
+@pytest.fixture(autouse=True)
+def _nothing_failed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture that failed in a test before is none of the next one's."""
+    from rlplay.engine import fixed_cache
+
+    monkeypatch.setattr(fixed_cache, "_failed", False)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip these tests where the stand-in cannot be built."""
     if library.missing():

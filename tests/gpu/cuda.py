@@ -31,6 +31,8 @@ class Failures:
     def __init__(self) -> None:
         self.at_end: BaseException | None = None
         """What the end of the next captures raises."""
+        self.memory_in_capture = -1
+        """The allocation after so many within each capture fails; never if it is negative."""
         self.captures = 0
         """Captures begun so far."""
 
@@ -153,6 +155,8 @@ class Graph:
         """Capture from now on."""
         failures.captures += 1
         call("graph_begin", self._graph)
+        if failures.memory_in_capture >= 0:
+            call("fail_allocation", failures.memory_in_capture)
 
     def capture_end(self) -> None:
         """Capture no longer."""

@@ -219,4 +219,6 @@ void stand_in_reset_peak(int device) { stand_in::uses[device].peak = stand_in::u
 void stand_in_set_limit(int device, size_t bytes) { stand_in::uses[device].limit = bytes; }
 // The allocation after so many more fails, once; a negative number lets all succeed.
 void stand_in_fail_allocation(int64_t after) { stand_in::allocations_left = after; }
+// Whether that one is still to come.
+int stand_in_will_fail() { return stand_in::allocations_left >= 0; }
 }
