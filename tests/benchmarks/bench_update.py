@@ -11,7 +11,8 @@ are CPU seconds of the process, which other work on the machine disturbs least; 
 of an idle machine. rlplay's figure includes recording, snapshots and the run file.
 
 The roofline is the time that the update's matrix products would take at the rate of a large one, measured beside it:
-every prompt computed once, no padding, and a backward pass for those completions alone that have a gradient.
+every prompt computed once, no padding, and a backward pass for those completions alone that have a gradient. On a CPU
+whose float32 products are faster by oneDNN than by MKL, which is what torch takes and TRL with it, there are two.
 
 One thread of 2 busy CPU cores, the median of three rounds: 2.0 times as fast as TRL with natural lengths, 1.2 times
 with equal ones, where a quarter of the update is sampling and an eighth is the look at the tokens after it.
@@ -94,9 +95,10 @@ def time_trl(model: str, kind: str) -> list[float]:
     return [b - a for a, b in pairwise(clock.ends)]
 
 
-def time_rlplay(model: str, kind: str, record: bool) -> tuple[list[float], list[float], list[float]]:
-    """CPU seconds per update, running free, those that its arithmetic would take, and the share of sampling."""
-    from rlplay.engine import driver
+def time_rlplay(model: str, kind: str, record: bool) -> list[list[float]]:
+    """CPU seconds per update, running free, those that its arithmetic would take at torch's rate and at the fastest,
+    and the share of sampling."""
+    from rlplay.engine import driver, onednn
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled
     from rlplay.trusted import follow
@@ -128,8 +130,9 @@ def time_rlplay(model: str, kind: str, record: bool) -> tuple[list[float], list[
         )
         run.load(lambda what, fraction: None)
         run.advance("forever", 1, lambda: False)
-    rate = products_per_second()
-    return [b - a for a, b in pairwise(ends)], [count / rate for count in needed[1:]], shares[1:]
+    rates = [rate for rate in onednn.rates(time.process_time) if rate is not None]
+    rooflines = [[count / rate for count in needed[1:]] for rate in (rates[0], max(rates))]
+    return [[b - a for a, b in pairwise(ends)], *rooflines, shares[1:]]
 
 
 def products(policy: Any, sampled: Any, advantages: Any, beta: float) -> float:
@@ -147,19 +150,6 @@ def products(policy: Any, sampled: Any, advantages: Any, beta: float) -> float:
 
     pulling = [i for i in range(len(lengths)) if beta or advantages[sampled.offsets[i] : sampled.offsets[i + 1]].any()]
     return 3 * read(slice(None)) + 3 * read(pulling)
-
-
-def products_per_second() -> float:
-    """Floating-point operations per second of a large matrix product of the bundled model's width, the median of 9."""
-    import torch
-
-    a, b, rates = torch.randn(2048, 192), torch.randn(192, 512), []
-    for _ in range(9):
-        start = time.process_time()
-        for _ in range(50):
-            a @ b
-        rates.append(50 * 2 * 2048 * 192 * 512 / (time.process_time() - start))
-    return statistics.median(rates)
 
 
 def without_recording() -> None:
@@ -180,7 +170,7 @@ def without_recording() -> None:
 
 
 def one(what: str, kind: str, model: str, threads: int) -> list[float]:
-    """Medians of one fresh process: seconds, those of its arithmetic, the share of sampling; 0 if not counted."""
+    """Medians of what `time_rlplay` measures, in a fresh process; 0 if not counted."""
     env = os.environ | {"OMP_NUM_THREADS": str(threads), "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-m", "tests.benchmarks.bench_update", "--child", what, "--kind", kind, "--model", model]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
@@ -204,7 +194,7 @@ def main() -> None:
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
         if given.child == "trl":
             times = time_trl(given.model, given.kind)
-            print(json.dumps([times, [0.0] * len(times), [0.0] * len(times)]))
+            print(json.dumps([times, *[[0.0] * len(times)] * 3]))
         else:
             print(json.dumps(time_rlplay(given.model, given.kind, given.child == "rlplay")))
         return
@@ -216,10 +206,11 @@ def main() -> None:
             columns = [
                 [statistics.median(part) for part in zip(*column, strict=True)] for column in zip(*rounds, strict=True)
             ]
-            (trl, _, _), (rlplay, roofline, sampling), (bare, _, _) = columns
+            (trl, *_), (rlplay, torchs, roofline, sampling), (bare, *_) = columns
             print(
                 f"{kind:8} TRL {trl * 1000:.0f} ms, rlplay {rlplay * 1000:.0f} ms: {trl / rlplay:.2f}x faster, "
-                f"{rlplay / roofline:.2f} times the roofline, {sampling:.0%} of it sampling; "
+                f"{rlplay / roofline:.2f} times the roofline, {rlplay / torchs:.2f} by torch's own products, "
+                f"{sampling:.0%} of it sampling; "
                 f"recording costs {100 * (rlplay / bare - 1):+.0f} %"
             )
 
