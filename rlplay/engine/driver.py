@@ -1,7 +1,7 @@
 """Drives the training loop: how far to go, what to record, how to go back.
 
 Stepping, running, pausing, rewinding and headless runs are all this one object. It commits every record to the run
-file before anybody is told of it, and the end of an update after its snapshot.
+file before anybody is told of it, and the end of an update after its snapshot (`update_end.py`).
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
-from safetensors import SafetensorError
 
 from rlplay.algorithms.apply import apply, apply_all, in_order
 from rlplay.algorithms.own_choices import allow_running
@@ -43,6 +43,7 @@ from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
 from rlplay.engine.state import Halt
 from rlplay.engine.stopwatch import Stopwatch, spent_on
+from rlplay.engine.update_end import UpdateEnd
 from rlplay.engine.value_learning import explore
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
@@ -107,6 +108,7 @@ class Driver:
             self._timeline = SettingsTimeline(started.settings)
         self._writer = run_writer(path, None if self._job.resume else started)
         self._store = SnapshotStore(self._writer, path, self._plan.stages)
+        self._last_end = UpdateEnd(self._store, self._commit, lambda text: self.note("warning", text))
         self._sink(started)
         if self._job.resume:
             # What a branch begins with is not its own to do again: without its snapshot, that is repeated silently.
@@ -126,7 +128,7 @@ class Driver:
         state goes back to the end of the last update and the exception goes on to the caller. Where memory is short and
         less of it may do, the update begins again.
         """
-        with self._clock:
+        with self._clock, closing(self._last_end):
             while count > 0:
                 try:
                     with spent_on(self._point[1] if self._point[1] in PARTS else OTHER):
@@ -134,6 +136,7 @@ class Driver:
                 except ranks.LostProcess:
                     raise
                 except BaseException as error:
+                    self._last_end.close()
                     if self._tries_with_less(error):
                         continue
                     self._go_to(self._done)
@@ -256,7 +259,7 @@ class Driver:
         """Keep the state if it is not kept yet, and close the run file. Raises RunFileError if that is full."""
         try:
             if not (self._begun and self._point[1] in ("update", "after")):  # else the weights are in between
-                self._keep(always=True)
+                self._last_end.keep(self._state, always=True)
             self._store.thin(KEPT_AT_CLOSE)
         finally:
             self._writer.close()
@@ -296,6 +299,8 @@ class Driver:
 
     def _tell(self, moment: Moment, closely: bool) -> None:
         """Keep count of the phases, and let the run file and the sink know what happened."""
+        if self._last_end.is_due:
+            self._last_end.close()
         self._remark()
         if isinstance(moment, (Evaluating, Unlabelled)):
             return
@@ -305,6 +310,7 @@ class Driver:
         if isinstance(moment, Sampling):
             began = time.monotonic()
             if closely or began >= self._look_again:
+                self._last_end.close()
                 with spent_on("record"):
                     self._sink(moment.record())
                 now = time.monotonic()
@@ -320,11 +326,11 @@ class Driver:
             self._pairs = np.flatnonzero(~identical_answers(moment)).tolist() if compared else []
         if ends_phase(moment):
             self._enter(point_after(self._point, moment))
-        if isinstance(moment, Finished) and stage_at(self._plan.stages, self._done) == self._state.stage:
-            self._keep()  # first: who is killed in between has not seen the update end
-        self._emit(moment)
         if isinstance(moment, Finished):
+            self._last_end.begin(moment, self._state, stage_at(self._plan.stages, self._done) == self._state.stage)
             self._cross()
+        else:
+            self._emit(moment)
 
     def _remark(self) -> None:
         """Tell what came up about the model itself."""
@@ -345,22 +351,18 @@ class Driver:
             self._emit(staged)
             self._enter(self._point)
         if self._done == stages[index].begins:
-            self._keep()
-
-    @spent_on("snapshot")
-    def _keep(self, always: bool = False) -> None:
-        """A snapshot; without one the run goes on, and a rewind repeats a little more."""
-        try:
-            self._store.keep(self._state, always=always)
-        except (OSError, SafetensorError) as error:
-            self.note("warning", f"no snapshot of update {self._done} ({error}); free some disk space to keep them")
+            self._last_end.keep(self._state)
 
     def _enter(self, point: Point) -> None:
         self._point, self._begun = point, False
         self._state.settings = self._settings_at(point)
 
-    @spent_on("record")
     def _emit(self, record: AnyRecord) -> None:
+        self._last_end.close()
+        self._commit(record)
+
+    @spent_on("record")
+    def _commit(self, record: AnyRecord) -> None:
         self._writer.append(record)
         self._timeline.add(record)
         self._sink(record)

@@ -1,7 +1,11 @@
-"""Snapshots of the state on disk: safetensors, one file per update kept, within a budget."""
+"""Snapshots of the state on disk: safetensors, one file per update kept, within a budget.
+
+A thread writes them while the next update samples its answers, which changes no weights.
+"""
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -14,6 +18,7 @@ from rlplay.engine.model import POLICY, VALUE
 from rlplay.engine.reward_model import reward_model_of
 from rlplay.engine.stages import RunStage, stage_at
 from rlplay.engine.state import REWARD, State, copy_weights, forget_values, new_optimizer
+from rlplay.engine.transfer import to_host
 from rlplay.trace.files_on_disk import unfinished_snapshots
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.runfile_format import RunFileError, snapshots_folder
@@ -23,6 +28,9 @@ BUDGET = 1_000_000_000
 
 KEPT_AT_CLOSE = 200_000_000
 """Bytes that they may take once the run is closed."""
+
+_AT_ONCE = 2**26
+"""Bytes of a GPU's tensors that are copied together, which takes as much of its memory once more."""
 
 _RARELY = 10
 """Updates between snapshots of a model so large that four of them exceed the budget."""
@@ -48,6 +56,8 @@ class SnapshotStore:
             unfinished.unlink(missing_ok=True)
         self.latest = 0
         """The last update that is kept; only the first process knows it."""
+        self._thread = ThreadPoolExecutor(1, "snapshot")
+        self._writing: tuple[int, Future[int]] | None = None  # the update, and the size of its file
         ranks.first(self._look)
 
     def _look(self) -> None:
@@ -57,19 +67,41 @@ class SnapshotStore:
         return {snapshot.update: snapshot.bytes for snapshot in self._writer.snapshots()}
 
     def keep(self, state: State, always: bool = False) -> None:
-        """Save the state after its last finished update, unless it is kept already; then thin out to the budget."""
-        ranks.first(lambda: self._keep(state, always))
+        """Save the state after its last finished update, unless it is kept already; then thin out to the budget.
 
-    def _keep(self, state: State, always: bool) -> None:
+        Raises OSError or SafetensorError if it cannot be written, as `finish` does.
+        """
+        self.begin(state, always)
+        self.finish()
+
+    def begin(self, state: State, always: bool = False) -> None:
+        """The first half of `keep`: a thread writes. On a CPU it reads the weights themselves: nothing may change
+        them before `finish`."""
+        if ranks.is_first() and self._is_due(state.update, always):
+            tensors = _on_host(_contents(state))
+            self._writing = state.update, self._thread.submit(_written, tensors, self._path(state.update))
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether the thread writes what `begin` has begun; only the first process knows it."""
+        return self._writing is not None and not self._writing[1].done()
+
+    def finish(self) -> None:
+        """Wait until what was begun is on disk, and list it as kept; in every process, as it is for all to know."""
+        ranks.first(self._finish)
+
+    def _finish(self) -> None:
+        if self._writing is None:
+            return
+        (update, size), self._writing = self._writing, None
+        self._writer.add_snapshot(update, self._path(update), size.result())
+        self._thin(BUDGET)
+
+    def _is_due(self, update: int, always: bool) -> bool:
         kept = self._kept()
         size = max(kept.values(), default=0)
-        rarely = 4 * size > BUDGET and state.update % _RARELY
-        starts = state.update in self._starts
-        if state.update in kept or not (starts or (state.update and (always or not rarely))):
-            return
-        path = self._path(state.update)
-        self._writer.add_snapshot(state.update, path, save(state, path))
-        self._thin(BUDGET)
+        rarely = 4 * size > BUDGET and update % _RARELY
+        return update not in kept and (update in self._starts or bool(update and (always or not rarely)))
 
     def thin(self, budget: int) -> None:
         """Delete snapshots until the rest fits into `budget` bytes; the starts of stages stay, whatever their size."""
@@ -152,23 +184,43 @@ def policy_weights(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"snapshot {path} cannot be read ({error})") from error
 
 
-def save(state: State, path: Path) -> int:
-    """Write the state after `state.update` updates to `path`, whole or not at all; returns its size in bytes."""
+def _contents(state: State) -> dict[str, Tensor]:
+    """What `restore` needs of the state after `state.update` updates, where it is."""
     tensors: dict[str, Tensor] = {name: p.detach() for name, p in state.parameters.items()}
     for name, parameter in state.parameters.items():
         for key, value in state.optimizer.state.get(parameter, {}).items():
             tensors[f"{key}/{name}"] = value
     tensors["num_tokens"] = torch.tensor(state.num_tokens)
     tensors["kl_coef"] = torch.tensor(state.adapted, dtype=torch.double)
+    return tensors
+
+
+def _on_host(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same tensors, contiguous, on the CPU: copies of those on a GPU, the others themselves."""
+    parcels, size = [list[str]()], 0
+    for name, tensor in tensors.items():
+        size += tensor.nbytes
+        if parcels[-1] and size > _AT_ONCE:
+            parcels.append([])
+            size = tensor.nbytes
+        parcels[-1].append(name)
+    copies = {
+        name: copy for names in parcels for name, copy in zip(names, to_host([tensors[n] for n in names]), strict=True)
+    }
+    return {name: copy.contiguous() for name, copy in copies.items()}
+
+
+def _written(tensors: dict[str, Tensor], path: Path) -> int:
+    """Write the tensors to `path`, whole or not at all; returns its size in bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    save_file({name: t.contiguous().cpu() for name, t in tensors.items()}, partial)
+    save_file(tensors, partial)
     partial.replace(path)
     return path.stat().st_size
 
 
 def restore(state: State, path: Path, update: int) -> None:
-    """Put the state back to what `save` wrote at `update`.
+    """Put the state back to what a snapshot of `update` holds.
 
     Raises ValueError, one line, if the file is damaged or belongs to another model.
     """

@@ -334,7 +334,7 @@ def test_a_snapshot_that_cannot_be_written_is_reported_and_the_run_goes_on(
         raise OSError("no space left on device")
 
     driver, records = start()
-    monkeypatch.setattr(snapshots, "save", full)
+    monkeypatch.setattr(snapshots, "save_file", full)
     driver.advance("update", 2, never)
     assert (driver.status().update, driver.status().phase) == (2, "sample")
     notices = [r for r in records if isinstance(r, Notice)]
@@ -354,7 +354,7 @@ def test_the_status_names_the_last_update_that_is_on_disk(start: Start, monkeypa
         raise OSError("no space left on device")
 
     with monkeypatch.context() as filled:
-        filled.setattr(snapshots, "save", full)
+        filled.setattr(snapshots, "save_file", full)
         driver.advance("update", 1, never)
     assert (driver.status().update, driver.status().kept) == (2, 1)
     driver.close()

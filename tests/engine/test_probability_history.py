@@ -63,7 +63,7 @@ def test_the_run_does_not_notice(start: Start) -> None:
 def test_without_a_snapshot_the_policy_itself_answers_for_the_last_update(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SnapshotStore, "keep", lambda *_, **__: None)
+    monkeypatch.setattr(SnapshotStore, "begin", lambda *_, **__: None)
     driver, _ = start(learning_rate=2e-2)
     driver.advance("update", 2, never)
     recalled = ask(driver, Recall(PLACE, TOKENS))

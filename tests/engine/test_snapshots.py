@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 
+from rlplay.engine import snapshots
 from rlplay.engine.snapshots import SnapshotStore, restore, to_drop
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.runfile_format import RunFileError
@@ -71,3 +74,24 @@ def test_a_damaged_snapshot_and_one_of_another_model_are_refused_in_one_line(
     del driver._state.parameters[f"{name}.more"], driver._state.parameters["value.bias"]
     with pytest.raises(ValueError, match=r"does not fit this model \(value.bias\)"):
         restore(driver._state, kept, 1)
+
+
+def test_a_gpus_tensors_are_copied_in_few_parcels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each copy waits for the device, and takes as much of its memory once more."""
+    sizes, parcels = {"a": 10, "b": 14, "c": 2, "large": 100, "d": 3}, list[list[int]]()
+    tensors = {name: torch.randn(size) for name, size in sizes.items()} | {"e": torch.randn(6, 4).t()}
+
+    def packed(values: list[torch.Tensor]) -> list[torch.Tensor]:
+        """As from a GPU: pieces of one copy."""
+        parcels.append([len(value.flatten()) for value in values])
+        flat = torch.cat([value.flatten() for value in values])
+        pieces = flat.split([value.numel() for value in values])
+        return [piece.view(value.shape) for piece, value in zip(pieces, values, strict=True)]
+
+    monkeypatch.setattr(snapshots, "_AT_ONCE", 4 * 26)
+    monkeypatch.setattr(snapshots, "to_host", packed)
+    snapshots._written(snapshots._on_host(tensors), tmp_path / "a.safetensors")
+    assert parcels == [[10, 14, 2], [100], [3], [24]]
+    held = load_file(tmp_path / "a.safetensors")
+    assert held.keys() == tensors.keys()
+    assert all(torch.equal(held[name], tensor) for name, tensor in tensors.items())
