@@ -37,7 +37,7 @@ def as_one_of_several(job: Job, play: Callable[[Job], int]) -> int:
     if STORE in os.environ:
         end_with_parent(GRACE, signal.SIGINT)  # as by ctrl+c, so that all is saved
     try:
-        ranks.join(os.environ, cpu=job.device == "cpu")
+        ranks.join(os.environ, job.device)
         # A new run's name has its time in it, so the first one's holds.
         return play(ranks.first(lambda: job))
     except ranks.LostProcess as error:

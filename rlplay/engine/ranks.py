@@ -28,38 +28,61 @@ Moment = TypeVar("Moment")
 _PATIENCE = timedelta(days=7)
 """A reward function may take this long; a process that has ended is noticed at once."""
 
+_TRANSFER = timedelta(minutes=5)
+"""The sum of gradients may take this long once all processes have theirs."""
+
+_NCCL_GIVES_UP = 2 * _TRANSFER
+"""Then NCCL's own watchdog ends the process, should a wait with `_TRANSFER` not return."""
+
+_BETWEEN_GPUS = "nccl"
+"""What adds up gradients on GPUs; everything else goes by gloo, which notices who has ended."""
+
 _joined = False
 _lost = ""  # what told that another process has ended
+_gpus: dist.ProcessGroup | None = None  # the same processes, for tensors on GPUs
 
 
 class LostProcess(RuntimeError):
     """Another process of the run has ended, so the run cannot go on."""
 
 
-def join(environment: Mapping[str, str], cpu: bool) -> None:
+def join(environment: Mapping[str, str], device: str) -> None:
     """Meet the run's other processes, as the variables of `rlplay run --processes` or of torchrun say.
 
-    Raises ValueError, one line, if they cannot be met, or if this machine has fewer GPUs than processes.
+    `device` is the job's. Each process takes a CUDA GPU of its own if there are any, else the CPU. Raises ValueError,
+    one line, if they cannot be met, or if this machine has fewer GPUs than processes.
     """
-    global _joined  # noqa: PLW0603 - a process joins once, for all of its life
+    global _joined, _gpus  # noqa: PLW0603 - a process joins once, for all of its life
     # Its functions' defaults are the group that is there when they are defined, so the group would last. Its threads
     # would then outlive Python, which ended one process in six with SIGABRT.
     import torch.distributed.nn.functional
+    from accelerate import PartialState
 
-    gpus, local = 0 if cpu else torch.cuda.device_count(), int(environment.get("LOCAL_WORLD_SIZE", "1"))
+    gpus, local = 0 if device == "cpu" else torch.cuda.device_count(), int(environment.get("LOCAL_WORLD_SIZE", "1"))
     if 0 < gpus < local:
         raise ValueError(f"{local} processes need {local} GPUs, and there are {gpus}; use fewer, or --device cpu")
+    if gpus and device not in ("auto", "cuda"):
+        raise ValueError(f"each of several processes takes a GPU of its own; use --device cuda, not {device}")
     store = environment.get(STORE)
     rank, world = int(environment["RANK"]), int(environment["WORLD_SIZE"])
     try:
-        dist.init_process_group(
-            "cpu:gloo,cuda:nccl" if gpus else "gloo", timeout=_PATIENCE, rank=rank, world_size=world,
+        PartialState(
+            cpu=not gpus, backend="gloo", timeout=_PATIENCE, rank=rank, world_size=world,
             init_method=f"file://{store}" if store else "env://",
         )  # fmt: skip
+        if gpus:
+            _gpus = dist.new_group(backend=_BETWEEN_GPUS, timeout=_NCCL_GIVES_UP)
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"process {rank} of {world} cannot meet the others: {error}") from error
     _joined = True
-    atexit.register(dist.destroy_process_group)
+    atexit.register(_leave)
+
+
+def _leave() -> None:
+    # NCCL would wait for who has ended. torch 2.6 cannot tell it so: there it gives up by itself.
+    if _lost and (abort := getattr(_gpus, "abort", None)):
+        abort()
+    dist.destroy_process_group()
 
 
 def count() -> int:
@@ -89,6 +112,8 @@ def each(compute: Callable[[], Found]) -> list[Found]:
     """
     if count() == 1:
         return [compute()]
+    from accelerate.utils import gather_object
+
     try:
         told: Any = (compute(), None)
     except Exception as error:
@@ -96,9 +121,7 @@ def each(compute: Callable[[], Found]) -> list[Found]:
         told = (None, _portable(error))
     else:
         own = None
-    answers: list[Any] = [None] * count()
-    _together(lambda: dist.all_gather_object(answers, _packed(told)))
-    pairs = [_unpacked(answer) for answer in answers]
+    pairs = [_unpacked(answer) for answer in _together(lambda: gather_object([_packed(told)]))]
     failures = [error for _, error in pairs if error is not None]
     if failures:
         raise own if own is not None else failures[0]
@@ -151,17 +174,27 @@ def in_step(own: Generator[Moment, None, Found], idle: Moment) -> Generator[Mome
 
 
 def add_gradients(parameters: Iterable[Tensor]) -> None:
-    """Make every parameter's gradient the sum of those in all processes; one without any stays without."""
+    """Make every parameter's gradient the sum of those in all processes; one without any stays without.
+
+    Raises as `each` does.
+    """
     if count() == 1:
         return
     every = list(parameters)
+    if _gpus is not None:
+        torch.cuda.synchronize()  # NCCL's time begins when all of them have their gradients
+    # NCCL does not notice who has ended: gloo looks right before, and right after.
     for parameter, used in zip(every, anywhere(*(p.grad is not None for p in every)), strict=True):
-        if not used:
-            continue
-        if parameter.grad is None:
+        if used and parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
-        gradient = parameter.grad
-        _together(lambda whole=gradient: dist.all_reduce(whole))  # type: ignore[misc]
+    together(lambda: _add([p.grad for p in every if p.grad is not None]))
+
+
+@spent_on("exchange")
+def _add(gradients: list[Tensor]) -> None:
+    sums = [dist.all_reduce(gradient, group=_gpus, async_op=True) for gradient in gradients]
+    for each_sum in reversed(sums):  # NCCL's end one after the other, so that this waits once
+        each_sum.wait(_TRANSFER)
 
 
 def by_rows(rows: int, device: torch.device, compute: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
@@ -184,12 +217,12 @@ def _raise_together(error: Exception | None) -> None:
 
 
 @spent_on("exchange")
-def _together(collective: Callable[[], object]) -> None:
+def _together(collective: Callable[[], Found]) -> Found:
     global _lost  # noqa: PLW0603 - who has ended does not come back
     try:
         if _lost:
             raise RuntimeError(_lost)
-        collective()
+        return collective()
     except RuntimeError as error:
         _lost = str(error)
         raise LostProcess(f"another of the {count()} processes has ended") from error

@@ -45,7 +45,7 @@ def child(model: str, folder: Path, name: str, prompts: int, length: int, update
 
     follow([bench_update.__file__])
     if in_several():
-        ranks.join(os.environ, cpu=True)
+        ranks.join(os.environ, "cpu")
     ends: list[tuple[float, float]] = []
 
     def keep(record: AnyRecord) -> None:

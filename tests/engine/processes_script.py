@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rlplay.engine import ranks
 from rlplay.engine.driver import Driver
 from rlplay.processes import in_several
 from rlplay.scenario.schema import Job, Scenario
+from rlplay.trace.records import AnyRecord
 from rlplay.trusted import follow
 from tests.engine.conftest import score_by_opinion
 
@@ -38,29 +40,31 @@ SMALL = {"num_prompts": 3, "num_generations": 4, "max_completion_length": 10, "l
 UPDATES = 2
 
 
-def trained(model: Path, folder: Path, name: str) -> None:
-    """Train one case; the run file and each process's weights lie in the folder."""
+def trained(
+    model: Path, folder: Path, name: str, device: str = "cpu", sink: Callable[[AnyRecord], object] = id
+) -> None:
+    """Train one case, with every record to `sink`; the run file and each process's weights lie in the folder."""
     given = dict(CASES[name])
     reward = given.pop("reward", "uneven")
     scenario = Scenario(
         name="micro", title="", question="", task="arithmetic", model=str(model),
         reward=[f"{folder / 'rewards.py'}:{reward}"], settings=SMALL | given, max_updates=UPDATES,
-        eval_every=1, eval_prompts=3, eval_generations=1,
+        eval_every=1, eval_prompts=3, eval_generations=1, dtype="float32",
     )  # fmt: skip
-    driver = Driver(Job(scenario, str(folder / f"{name}.rlplay"), "cpu", threads=1), lambda record: None)
+    driver = Driver(Job(scenario, str(folder / f"{name}.rlplay"), device, threads=1), sink)
     driver.load(lambda what, fraction: None)
     driver._state.lm.policy.double()
     driver._state.lm.reference.double()
     driver.advance("update", UPDATES, lambda: False)
     rank = os.environ.get("RANK", "0")
-    weights = {key: value.detach().double() for key, value in driver._state.parameters.items()}
+    weights = {key: value.detach().double().cpu() for key, value in driver._state.parameters.items()}
     torch.save(weights, folder / f"{name}-{rank}.pt")
     driver.close()
 
 
 if __name__ == "__main__":
     if in_several():
-        ranks.join(os.environ, cpu=True)
+        ranks.join(os.environ, "cpu")
     score_by_opinion(pytest.MonkeyPatch())
     follow([str(Path(sys.argv[2]) / "rewards.py")])
     for each in sys.argv[3:]:

@@ -76,11 +76,11 @@ def threads():
     return {each.read_text().strip() for each in pathlib.Path("/proc/self/task").glob("*/comm")}
 atexit.register(lambda: os._exit(7 if "pt_gloo_runloop" in threads() else 0))
 from rlplay.engine import ranks
-ranks.join(os.environ, cpu=True)
+ranks.join(os.environ, 'cpu')
 import torch.distributed.nn.functional
 assert ranks.anywhere(True) == [True] and "pt_gloo_runloop" in threads()
 """
-_BEGIN = "import os, signal, sys\nfrom rlplay.engine import ranks\nranks.join(os.environ, cpu=True)\n"
+_BEGIN = "import os, signal, sys\nfrom rlplay.engine import ranks\nranks.join(os.environ, 'cpu')\n"
 _KILLED = """
 if not ranks.is_first():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -122,6 +122,17 @@ def test_the_threads_of_the_group_end_before_python() -> None:
 
 def test_an_error_in_one_process_is_raised_in_all() -> None:
     assert launch([sys.executable, "-c", _BEGIN + _FAILS], 2) == (7, "")
+
+
+@pytest.mark.parametrize(
+    ("device", "problem"),
+    [("auto", "2 processes need 2 GPUs, and there are 1"), ("cuda:0", "use --device cuda, not cuda:0")],
+)
+def test_each_process_takes_a_gpu_of_its_own(device: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus = 1 if device == "auto" else 2
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    with pytest.raises(ValueError, match=problem):
+        ranks.join({"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}, device)
 
 
 def test_more_processes_than_prompts_are_refused(

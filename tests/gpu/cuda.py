@@ -236,6 +236,7 @@ def install(library: ctypes.CDLL, devices: int = 1) -> None:
     for name, value in _names(devices).items():
         setattr(torch.cuda, name, value)
     torch.backends.cuda.is_built = lambda: True
+    torch.serialization.register_package(0, lambda storage: None, _loaded)  # before torch's own, which is 20
     plain = torch.Tensor.__deepcopy__
     torch.Tensor.__deepcopy__ = lambda tensor, memo: _deepcopy(tensor, memo, plain)  # type: ignore[method-assign]
     reset()
@@ -262,7 +263,7 @@ def _names(devices: int) -> dict[str, Any]:
         "reset_peak_memory_stats": lambda device=None: _stand_in.stand_in_reset_peak(_index(device)),
         "empty_cache": _empty_cache, "synchronize": _synchronize,
         "is_current_stream_capturing": lambda: bool(_stand_in.stand_in_capturing()),
-        "Stream": Stream, "Event": Event, "CUDAGraph": Graph, "graph": Capture, "stream": _stream, "device": _device,
+        "Stream": Stream, "Event": Event, "CUDAGraph": Graph, "graph": Capture, "stream": _stream, "device": Device,
         "graph_pool_handle": lambda: (1, 0), "current_stream": _current_stream,
         "default_stream": lambda device=None: Stream(device, number=_index(device)),
         "set_stream": lambda stream: _stand_in.stand_in_set_stream(stream.device.index, stream.stream_id),
@@ -295,14 +296,18 @@ def _stream(stream: Stream | None) -> Iterator[None]:
             yield
 
 
-@contextmanager
-def _device(device: Any) -> Iterator[None]:
-    before = _stand_in.stand_in_device()
-    _stand_in.stand_in_set_device(_index(device))
-    try:
-        yield
-    finally:
-        _stand_in.stand_in_set_device(before)
+class Device:
+    """As `torch.cuda.device`, which torch asks whether something is one."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = _index(device)
+
+    def __enter__(self) -> None:
+        self._before = _stand_in.stand_in_device()
+        _stand_in.stand_in_set_device(self.idx)
+
+    def __exit__(self, *_raised: object) -> None:
+        _stand_in.stand_in_set_device(self._before)
 
 
 def _synchronize(device: Any = None) -> None:
@@ -312,6 +317,13 @@ def _synchronize(device: Any = None) -> None:
 def _empty_cache() -> None:
     if _capture_lost:
         raise RuntimeError("captures_underway.empty() INTERNAL ASSERT FAILED")
+
+
+def _loaded(storage: Any, location: str) -> Any:
+    """What `torch.load` makes of a storage, which torch's build for CPUs cannot have on a GPU without a tensor."""
+    if not location.startswith("cuda"):
+        return None
+    return torch.empty(0, dtype=torch.uint8).set_(storage).to(location).untyped_storage()
 
 
 def _deepcopy(tensor: Any, memo: dict[int, Any], plain: Any) -> Any:
