@@ -1,0 +1,72 @@
+"""What one can ask a run between updates has the answers of a CPU, and changes nothing."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from rlplay.trace.questions import Continue, Estimate, Judge, Peek, Prefix, Recall, WhatIf
+from tests.gpu.play import GPU, Run, run, same
+
+PREFIX = Prefix("What is 2+2?", [70, 71])
+QUESTIONS: dict[str, Any] = {
+    "peek": Peek(PREFIX),
+    "continue": Continue(PREFIX, count=6),
+    "greedy": Continue(PREFIX, "reference", greedy=True),
+    "estimate": Estimate(PREFIX, count=24),
+    "recall": Recall(PREFIX, [72, 73]),
+    "what if": WhatIf({"epsilon": 0.1, "beta": 0.1}),
+}
+
+
+def answers(played: Run, question: Any) -> list[Any]:
+    found = played.driver.answers(question, lambda: False)
+    return [msgspec.to_builtins(answer, enc_hook=np.ndarray.tolist) for answer in found]
+
+
+def alike(one: Any, other: Any, where: str = "answer") -> None:
+    """Numbers differ by rounding, everything else is equal."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), where
+        for key in one:
+            alike(one[key], other[key], f"{where}.{key}")
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(other), where
+        for at, (a, b) in enumerate(zip(one, other, strict=True)):
+            alike(a, b, f"{where}[{at}]")
+    elif isinstance(one, float):
+        assert one == pytest.approx(other, rel=1e-3, abs=1e-4, nan_ok=True), where
+    else:
+        assert one == other, where
+
+
+@cache
+def runs() -> tuple[Run, Run]:
+    return run(GPU).go(2), run("cpu").go(2)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_an_answer_is_that_of_the_cpu(name: str) -> None:
+    gpu, cpu = (answers(played, QUESTIONS[name]) for played in runs())
+    assert gpu
+    alike(gpu, cpu)
+
+
+def test_a_judgement_is_that_of_the_cpu() -> None:
+    found = []
+    for device in (GPU, "cpu"):
+        played = run(device, reward="", algorithm="dpo", labeller="user").go(1)
+        assert played.driver.asks() == [0, 1, 2]
+        found.append(answers(played, Judge(0)))
+    alike(*found)
+
+
+def test_questions_change_nothing() -> None:
+    asked, plain = run(GPU).go(1), run(GPU).go(2)
+    for question in QUESTIONS.values():
+        assert answers(asked, question)
+    same(asked.go(1), plain, logprobs=0, step=0)
