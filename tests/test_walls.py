@@ -118,7 +118,7 @@ def test_nothing_else_reads_the_wall_clock_which_may_jump() -> None:
     assert found == set(WALL_CLOCK)
 
 
-_OPTIONAL = ("png", "datasets", "serve", "parquet", "tensorboard", "pandas", "peft")
+_OPTIONAL = ("png", "datasets", "serve", "parquet", "tensorboard", "pandas", "parity", "peft")
 _PACKAGES = {"yaml": "pyyaml", "PIL": "pillow"}
 
 

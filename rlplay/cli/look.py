@@ -13,7 +13,7 @@ import click
 
 from rlplay.cli.table import table
 from rlplay.cli.trusting import TRUST, ask_trust
-from rlplay.cli.types import ALGORITHM, RUN, SCENARIO, WholeNumber
+from rlplay.cli.types import ALGORITHM, DEVICE, RUN, SCENARIO, WholeNumber
 from rlplay.trace.text import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -172,13 +172,26 @@ def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
     _echo(f"wrote {out}")
 
 
-@click.command()
-def doctor() -> None:
-    """Check the installation: packages, devices, terminal, folders."""
+@click.command(epilog="Example: rlplay doctor --gpu > gpu.txt")
+@click.option("--gpu", is_flag=True, help="Try the engine on a GPU instead, and print a report to paste into an issue.")
+@click.option("--device", type=DEVICE, metavar="NAME", help="With --gpu: cuda:1, or cpu to see what the report does.")
+def doctor(gpu: bool, device: str | None) -> int:
+    """Check the installation: packages, devices, terminal, folders.
+
+    With --gpu, it trains a few updates of the bundled model on a GPU, which takes a minute or two. Exit status then: 0
+    all that was tried is right, 1 something fails, 2 there is no GPU.
+    """
+    if gpu:
+        from rlplay.cli.gpu_report.command import gpu_report
+
+        return gpu_report(device or "cuda")
+    if device is not None:
+        raise click.UsageError("--device goes with --gpu")
     from rlplay.cli.doctor import report
 
     for line in report():
         _echo(line)
+    return 0
 
 
 @click.command()

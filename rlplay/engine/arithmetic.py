@@ -60,4 +60,5 @@ def compute_as(scenario: Scenario, device: torch.device) -> None:
         # The cumulative sum that chooses tokens has no deterministic kernel by torch's list, so an error would end
         # every run. `rlplay doctor --gpu` measures whether two runs are equal.
         warnings.filterwarnings("ignore", message=".*does not have a deterministic implementation")
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined] # nobody reads it
     torch.use_deterministic_algorithms(deterministic, warn_only=True)
