@@ -33,6 +33,14 @@ def in_several() -> bool:
     return os.environ.get("WORLD_SIZE", "1") != "1"
 
 
+def is_one_alone(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether accelerate was asked for several processes and has started this one only.
+
+    It does so without a word where there are no two GPUs; `--multi_gpu`, in spite of its name, starts all of them.
+    """
+    return "ACCELERATE_USE_CPU" in environment and "MASTER_ADDR" in environment and "WORLD_SIZE" not in environment
+
+
 def is_first(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether this is the process that talks."""
     return environment.get("RANK", "0") == "0"

@@ -25,7 +25,7 @@ from rlplay.engine.state import RunPlan, State
 from rlplay.engine.tool_calls import offer
 from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
-from rlplay.processes import cores, in_several
+from rlplay.processes import cores, in_several, is_one_alone
 from rlplay.scenario.load_plugins import join
 from rlplay.scenario.scenario_task import tasks_for
 from rlplay.scenario.scenario_world import world_of
@@ -67,6 +67,11 @@ def prepare(job: Job, progress: Progress) -> tuple[State, RunPlan, Started]:
         lm.remarks.append(
             f"{ranks.count()} processes train this run together, each with {threads} CPU "
             f"{'thread' if threads == 1 else 'threads'} and a share of the answers"
+        )
+    if is_one_alone():
+        lm.remarks.append(
+            "accelerate launch was asked for several processes and has started one, which trains alone; with "
+            "--multi_gpu and without --cpu it starts all, on a CPU too, as do torchrun and rlplay run --processes"
         )
     lm.run_as(stages[0].settings)
     for stage in stages:
