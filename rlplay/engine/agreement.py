@@ -239,7 +239,8 @@ def _decoded(lm: LanguageModel, tokens: TokenBatch, kind: type[Cached | Fixed]) 
     growing, active = kind(lm, tokens.prompts, tokens.group, length), torch.arange(len(tokens.group), device=lm.device)
     found = torch.zeros(tokens.ids.shape, device=lm.device)
     for position in range(length):
-        found[active, position] = logprobs_of(growing.logits, tokens.ids[active, position], 1.0)
+        logits = growing.logits if growing.at is None else growing.logits[growing.at]
+        found[active, position] = logprobs_of(logits, tokens.ids[active, position], 1.0)
         kept = (tokens.lengths[active] > position + 1).nonzero().squeeze(-1).flip(0)
         if not len(kept):
             break

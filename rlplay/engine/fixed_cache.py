@@ -43,6 +43,8 @@ class NotCapturedError(RuntimeError):
 class Fixed:
     """A decoder whose rows all stay to the end: those that are over are computed, and not looked at."""
 
+    at: Tensor | None = None
+
     def __init__(
         self, lm: LanguageModel, prompts: Prompts, group: Tensor, length: int, slate: Slate | None = None
     ) -> None:

@@ -153,7 +153,7 @@ def _one_by_one(growing: Decoder, slate: Slate, episodes: Episodes | None) -> It
     """The same where an environment may speak, or where completions that are over need not be computed."""
     active, counted = slate.every, _counted(slate.ids.device)
     for position in range(slate.shape[1]):
-        chosen = slate.choose(growing.logits, active)
+        chosen = slate.choose(growing.logits, active, growing.at)
         if episodes is not None:
             chosen = chosen._replace(tokens=episodes.with_environment(active, chosen.tokens, position))
         ended = slate.write(active, chosen)

@@ -24,11 +24,19 @@ class Choice:
 
 
 class Chosen(NamedTuple):
-    """Tokens [R] and what they were chosen from: log-probabilities and probabilities [R, V], before any cut."""
+    """Tokens [R] and what they were chosen from: log-probabilities and probabilities [D, V], before any cut.
+
+    `at` [R] says which of the D each token was chosen from; None: each has its own.
+    """
 
     tokens: Tensor
     logprobs: Tensor
     probabilities: Tensor
+    at: Tensor | None
+
+    def each(self, values: Tensor) -> Tensor:
+        """The `values` [D, …] of each token: [R, …]."""
+        return values if self.at is None else values[self.at]
 
 
 class Slate:
@@ -74,30 +82,35 @@ class Slate:
         self.close(rows, self.write(rows, chosen))
         return chosen.tokens
 
-    def choose(self, logits: Tensor, rows: Tensor) -> Chosen:
-        """The next token of each of the completions `rows`, by the inverse of the cumulative distribution."""
+    def choose(self, logits: Tensor, rows: Tensor, at: Tensor | None = None) -> Chosen:
+        """The next token of each of the completions `rows`, by the inverse of the cumulative distribution.
+
+        The `logits` [D, V] are those of distinct beginnings; `at` [R] says which one each completion has.
+        """
         how = self._choice
         logprobs = (logits.float() / how.temperature).log_softmax(-1)
         probabilities = logprobs.exp()
+        found = Chosen(logprobs.argmax(-1), logprobs, probabilities, at)
         if how.greedy:
-            return Chosen(logprobs.argmax(-1), logprobs, probabilities)
+            return found._replace(tokens=found.each(found.tokens))
         left = cut(logprobs, how.top_p, how.top_k)
-        cumulative = (probabilities if left is logprobs else left.exp()).cumsum(-1)
+        cumulative = found.each((probabilities if left is logprobs else left.exp()).cumsum(-1))
         wanted = self.draws[rows, self._place][:, None] * cumulative[:, -1:]
         tokens = torch.searchsorted(cumulative, wanted, right=True).squeeze(-1).clamp(max=logprobs.shape[-1] - 1)
-        return Chosen(tokens, logprobs, probabilities)
+        return found._replace(tokens=tokens)
 
     def write(self, rows: Tensor, chosen: Chosen) -> Tensor:
         """Write what was chosen for `rows`, except for those that are over; returns which tokens end one, bool [R]."""
-        tokens, logprobs, probabilities = chosen
+        tokens, logprobs, probabilities, own = chosen
         at, going = (rows, self._place), self.truncated[rows]
         top = logprobs.topk(self.shape[2], dim=-1)
         self.ids[at] = tokens * going
-        self.old_logprobs[at] = torch.where(going, logprobs.gather(-1, tokens[:, None]).squeeze(-1), 0.0)
-        entropy = -(probabilities * logprobs.clamp(min=-1e4)).sum(-1)
+        picked = logprobs[torch.arange(len(tokens), device=tokens.device) if own is None else own, tokens]
+        self.old_logprobs[at] = torch.where(going, picked, 0.0)
+        entropy = chosen.each(-(probabilities * logprobs.clamp(min=-1e4)).sum(-1))
         self.entropy[at] = torch.where(going, entropy, 0.0)
-        self.top_ids[at] = top.indices * going[:, None]
-        self.top_logprobs[at] = torch.where(going[:, None], top.values, 0.0)
+        self.top_ids[at] = chosen.each(top.indices) * going[:, None]
+        self.top_logprobs[at] = torch.where(going[:, None], chosen.each(top.values), 0.0)
         self.lengths[rows] += going
         return (tokens[:, None] == self._ends).any(-1) & ~self.environment[at]
 

@@ -226,18 +226,21 @@ def test_finished_completions_end_with_the_end_token_and_only_unfinished_ones_ar
         assert not cut or n == 4
 
 
-def test_only_completions_that_go_on_are_computed(lm: LanguageModel) -> None:
+def test_only_distinct_beginnings_that_go_on_are_computed(lm: LanguageModel) -> None:
     lm.end_ids, lm.agreed = frozenset(range(0, VOCABULARY, 5)), 10_000
     computed: list[int] = []
     hook = lm.policy.register_forward_pre_hook(
         lambda _model, _given, named: computed.append(len(named["input_ids"])), with_kwargs=True
     )
-    batch = _sampled(lm, length=9)
+    batch = _sampled(lm, length=9, temperature=0.3)
     hook.remove()
-    going = [int((batch.lengths > position).sum()) for position in range(1, 9)]
-    assert len(set(going)) > 3
+    answers = list(zip(batch.group.tolist(), batch.ids.tolist(), batch.lengths.tolist(), strict=True))
+    going = [[(group, *ids[:position]) for group, ids, n in answers if n > position] for position in range(1, 9)]
+    distinct = [len(set(beginnings)) for beginnings in going if beginnings]
+    assert len(set(distinct)) > 1
+    assert distinct[0] < len(going[0])
     if lm.cached:
-        assert computed[1:] == [rows for rows in going if rows]
+        assert computed == [len(batch.prompts.ids), *distinct]
 
 
 def test_tokens_come_out_as_often_as_their_probability_says(lm: LanguageModel) -> None:
