@@ -25,6 +25,7 @@ from rlplay.engine import ranks, tree_pass
 from rlplay.engine.batch import Prompts, TokenBatch
 from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.compat import cache_of, with_cache
+from rlplay.engine.log_softmax import logprobs_at
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
 from rlplay.engine.stopwatch import spent_on
@@ -83,11 +84,9 @@ class Chunk:
         """log softmax(logits / temperature) at `ids` [R, l] or [R, l, K]; float32, shaped like ids."""
         if self.places is None:
             return logprobs_of(self.logits, ids, temperature)
-        scaled, several = self.logits.float() / temperature, ids.dim() > self.places.dim()
-        places = self.places[..., None].expand_as(ids) if several else self.places
-        picked = scaled.view(-1).gather(0, (places * scaled.shape[-1] + ids).flatten()).view_as(ids)
-        whole = self.spread(scaled.logsumexp(-1))
-        return picked - (whole[..., None] if several else whole)
+        places = self.places if ids.dim() == self.places.dim() else self.places[..., None]
+        flat = places.expand_as(ids).flatten(), ids.flatten()
+        return logprobs_at(self.logits, *flat, temperature).view_as(ids)
 
 
 def positions_of(mask: Tensor) -> Tensor:
@@ -203,10 +202,9 @@ def _plain(model: Any, tokens: TokenBatch, rows: Tensor, longest: int, hidden: b
 
 def logprobs_of(logits: Tensor, ids: Tensor, temperature: float) -> Tensor:
     """log softmax(logits / temperature) at `ids`: logits [..., V], ids [...] or [..., K]; float32, shaped like ids."""
-    scaled = logits.float() / temperature
-    picked = scaled.gather(-1, ids if ids.dim() == logits.dim() else ids.unsqueeze(-1))
-    result = picked - scaled.logsumexp(-1, keepdim=True)
-    return result if ids.dim() == logits.dim() else result.squeeze(-1)
+    each = logits.flatten(0, -2)
+    places = torch.arange(len(each), device=ids.device).repeat_interleave(ids.numel() // max(len(each), 1))
+    return logprobs_at(each, places, ids.flatten(), temperature).view_as(ids)
 
 
 def laid_out(chunks: list[tuple[Tensor, Tensor]], width: int) -> Tensor:

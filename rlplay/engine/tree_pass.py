@@ -1,16 +1,16 @@
 """A forward pass that computes every distinct beginning of some sequences once.
 
 All nodes of the prefix tree are one row of tokens; each attends to its ancestors. The model's own code runs, but for
-the products of queries and keys: these are computed block by block of nodes (`prefix_tree.py`) by the function that
+the products of queries and keys: these are computed block by block of nodes (`prefix_tree.py`), in place of what
 transformers registers as "sdpa". A model that computes attention in another way gives wrong numbers or an error, which
 `agreement.py` notices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -40,15 +40,23 @@ class TreePass:
     mask: Tensor
     read: Tensor
     places: Tensor
+    masks: dict[tuple[int | None, int, torch.dtype], Tensor] = field(default_factory=dict)
 
-    def windowed(self, window: int | None) -> Tensor:
-        """The mask of a layer in which a token sees the last `window` tokens alone, itself included; None: all."""
-        if window is None or window >= self.mask.shape[-1]:
-            return self.mask
+    def seen(self, window: int | None, groups: int, dtype: torch.dtype) -> Tensor:
+        """What is added to products of queries and keys, [B, 1, groups * Q, K]: 0 where a node sees a key.
+
+        Each block's queries come `groups` times, and see the last `window` tokens, themselves included; None: all.
+        """
         blocks, _, queries, keys = self.mask.shape
-        own = self.positions.view(blocks, 1, queries, 1)
-        far = own - self.positions[0, self.keys].view(blocks, 1, 1, keys) >= window
-        return self.mask.masked_fill(far, torch.finfo(self.mask.dtype).min)
+        wanted = None if window is None or window >= keys else window, groups, dtype
+        if wanted not in self.masks:
+            mask = self.mask.to(dtype)
+            if wanted[0] is not None:
+                own = self.positions.view(blocks, 1, queries, 1)
+                far = own - self.positions[0, self.keys].view(blocks, 1, 1, keys) >= wanted[0]
+                mask = mask.masked_fill(far, torch.finfo(dtype).min)
+            self.masks[wanted] = mask.repeat(1, 1, groups, 1)
+        return self.masks[wanted]
 
 
 def of(tokens: TokenBatch, like: Tensor) -> TreePass:
@@ -108,9 +116,8 @@ def run(model: Any, tree: TreePass, hidden: bool, again: bool) -> tuple[Tensor, 
 @contextmanager
 def _attending(tree: TreePass) -> Iterator[None]:
     """Within it, whatever asks transformers for its "sdpa" attention attends in `tree`."""
-    registered = AttentionInterface()
-    plain = registered[ATTENTION]
-    AttentionInterface.register(ATTENTION, partial(_attention, plain, tree))
+    plain = AttentionInterface()[ATTENTION]
+    AttentionInterface.register(ATTENTION, partial(_attention, tree))
     try:
         yield
     finally:
@@ -118,19 +125,28 @@ def _attending(tree: TreePass) -> Iterator[None]:
 
 
 def _attention(
-    plain: Callable[..., tuple[Tensor, None]], tree: TreePass, module: Any, query: Tensor, key: Tensor, value: Tensor,
-    _mask: Tensor | None, **given: Any,
+    tree: TreePass, _module: Any, query: Tensor, key: Tensor, value: Tensor, _mask: Tensor | None,
+    *, scaling: float | None = None, sliding_window: int | None = None, **given: Any,
 ) -> tuple[Tensor, None]:  # fmt: skip
-    """As transformers' `sdpa_attention_forward`, `plain`, but in a tree: [1, heads, M, D] -> [1, M, heads, D]."""
+    """In place of transformers' `sdpa_attention_forward`: [1, heads, M, D] -> [1, M, heads, D].
+
+    Queries whose heads share one head of keys and values are asked together, so that none of these is repeated.
+    """
     blocks, _, size, _ = tree.mask.shape
-    heads, nodes, width = query.shape[1:]
-    if len(query) != 1 or nodes != blocks * size:
-        raise NotImplementedError("attention that is not over the nodes of the tree")
-    queries = query.view(heads, blocks, size, width).transpose(0, 1)
-    fetched = [_fetched(each, tree.keys, blocks) for each in (key, value)]
-    mask = tree.windowed(given.get("sliding_window")).to(query.dtype)
-    found, _ = plain(module, queries, *fetched, mask, **given)
-    return found.reshape(1, nodes, heads, -1), None
+    (one, heads, nodes, width), shared = query.shape, key.shape[1]
+    unknown = [name for name in ("softcap", "position_bias") if given.get(name) is not None]
+    if one != 1 or nodes != blocks * size or unknown:
+        raise NotImplementedError(f"attention in a tree with {unknown or tuple(query.shape)}")
+    queries = query.view(shared, -1, blocks, size, width).permute(2, 0, 1, 3, 4).reshape(blocks, shared, -1, width)
+    found = torch.nn.functional.scaled_dot_product_attention(
+        queries,
+        _fetched(key, tree.keys, blocks),
+        _fetched(value, tree.keys, blocks),
+        attn_mask=tree.seen(sliding_window, heads // shared, query.dtype),
+        scale=scaling,
+    )
+    apart = found.view(blocks, shared, heads // shared, size, -1).permute(0, 3, 1, 2, 4)
+    return apart.reshape(1, nodes, heads, -1), None
 
 
 def _fetched(states: Tensor, keys: Tensor, blocks: int) -> Tensor:

@@ -91,7 +91,7 @@ def test_a_batch_in_parts_takes_the_same_steps(start: Start, algorithm: str, mon
     assert len(steps[1]) == 4
     for whole, parts in zip(*steps.values(), strict=True):
         np.testing.assert_allclose(whole.dloss_dlogp, parts.dloss_dlogp, atol=1e-5)
-        np.testing.assert_allclose(whole.logprobs, parts.logprobs, atol=1e-4)
+        np.testing.assert_allclose(whole.logprobs, parts.logprobs, atol=5e-4)  # Adam enlarges rounding
         assert whole.metrics == pytest.approx(parts.metrics, rel=1e-3, abs=1e-5)
 
 
