@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,14 +54,15 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Known:
-    """What the host knows of R completions without asking the device: `group` and `lengths`, int64 [R] on the CPU."""
+    """What the host knows of R completions without asking the device: `group`, `ids` and `lengths` on the CPU."""
 
     group: Tensor
+    ids: Tensor
     lengths: Tensor
 
     def select(self, rows: Tensor) -> Known:
         """The same of the completions `rows`, int64 on the CPU."""
-        return Known(self.group[rows], self.lengths[rows])
+        return Known(self.group[rows], self.ids[rows], self.lengths[rows])
 
 
 @dataclass
@@ -78,8 +80,8 @@ class TokenBatch:
 
     @cached_property
     def known(self) -> Known:
-        """`group` and `lengths` on the host."""
-        return self.given or Known(*to_host([self.group, self.lengths]))
+        """`group`, `ids` and `lengths` on the host."""
+        return self.given or Known(*to_host([self.group, self.ids, self.lengths]))
 
     def select(self, rows: Tensor) -> TokenBatch:
         """Those of the completions `rows`, int64, alone; of `rows` on the CPU the host knows which these are."""
@@ -183,6 +185,12 @@ class Batch:
             self._copies[name] = values[name], copy
         return [self._copies[name][1] for name in names]
 
+    def put(self, **values: Tensor) -> None:
+        """Give fields values that are on the CPU, which are then known there as well."""
+        for (name, value), there in zip(values.items(), to_device([*values.values()], self.ids.device), strict=True):
+            setattr(self, name, there)
+            self._copies[name] = there, value
+
     @property
     def known_masks(self) -> tuple[Tensor, Tensor]:
         """`mask` and `completion_mask` on the CPU, of completions that are sampled."""
@@ -212,20 +220,22 @@ class Batch:
 
     def tokens(self, rows: Tensor | None = None) -> TokenBatch:
         """The completions `rows` (all by default), still L wide, for a forward pass."""
-        every = TokenBatch(self.prompts, self.group, self.ids, self.lengths, Known(*self.on_host("group", "lengths")))
+        known = Known(*self.on_host("group", "ids", "lengths"))
+        every = TokenBatch(self.prompts, self.group, self.ids, self.lengths, known)
         return every if rows is None else every.select(rows)
 
     def flat(self, values: Tensor, rows: Tensor | None = None) -> Array:
         """Values [N or R, L, ...] of the completions `rows` (all by default) without padding, in order, as numpy."""
-        return self.flat_each([values], rows)[0]
+        array: Array = self.flat_each({"": values}, rows)[""]
+        return array
 
-    def flat_each(self, values: Sequence[Tensor], rows: Tensor | None = None) -> list[Array]:
-        """The same of several, which come from the device together."""
-        inside = self.known_masks[1]
-        if rows is None:
-            return _cut(to_host(values), inside)
-        rows, *here = to_host([rows, *values])
-        return _cut(here, inside[rows])
+    def flat_each(self, values: Mapping[str, Tensor | None], rows: Tensor | None = None) -> dict[str, Any]:
+        """The same of several, by their names, which come from the device together; None stays None."""
+        names, inside = [name for name, each in values.items() if each is not None], self.known_masks[1]
+        here = to_host([each for each in values.values() if each is not None] + ([] if rows is None else [rows]))
+        if rows is not None:
+            inside = inside[here.pop()]
+        return dict.fromkeys(values) | dict(zip(names, _cut(here, inside), strict=True))
 
 
 def _cut(values: list[Tensor], inside: Tensor) -> list[Array]:

@@ -20,7 +20,7 @@ from rlplay.engine.passes import distributions, forward, laid_out, score_tokens
 from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors, group_statistics
-from rlplay.trace.records import Array, Credited
+from rlplay.trace.records import Credited
 
 
 def credit(batch: Batch, state: State) -> Credited:
@@ -33,8 +33,8 @@ def credit(batch: Batch, state: State) -> Credited:
     batch.values = predicted_values(batch, state) if settings.baseline == "value" else None
     _keep_exact(batch, state)
     given = assigned(batch, settings, state.kl_coef)
-    batch.returns, batch.advantages = given.returns, given.advantages
-    return credited(batch, given, None if ref_top is None else batch.flat(ref_top))
+    batch.put(returns=given.returns, advantages=given.advantages)
+    return credited(batch, given, ref_top)
 
 
 def by_reference(lm: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -47,27 +47,22 @@ def by_reference(lm: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
     return score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
 
 
-def credited(batch: Batch, given: Assigned, ref_top: Array | None = None) -> Credited:
+def credited(batch: Batch, given: Assigned, ref_top: Tensor | None = None) -> Credited:
     """The record of what credit assignment made of a batch; `ref_top` is the reference's view of the candidates."""
     assert batch.rewards is not None
-    mean, std = group_statistics(batch.rewards, batch.group.cpu(), len(batch.prompts.ids))
-    return Credited(
-        update=batch.update,
-        token_rewards=batch.flat(given.stream),
-        returns=batch.flat(given.returns),
-        baseline=batch.flat(given.baseline),
-        advantages=batch.flat(given.advantages),
-        values=None if given.values is None else batch.flat(given.values),
-        ref_logprobs=None if batch.ref_logprobs is None else batch.flat(batch.ref_logprobs),
-        ref_top_logprobs=ref_top,
-        group_mean=mean.numpy(),
-        group_std=std.numpy(),
-    )
+    mean, std = group_statistics(batch.rewards, batch.on_host("group")[0], len(batch.prompts.ids))
+    tokens = {
+        "token_rewards": given.stream, "returns": given.returns, "baseline": given.baseline,
+        "advantages": given.advantages, "values": given.values, "ref_logprobs": batch.ref_logprobs,
+        "ref_top_logprobs": ref_top,
+    }  # fmt: skip
+    return Credited(update=batch.update, group_mean=mean.numpy(), group_std=std.numpy(), **batch.flat_each(tokens))
 
 
 @dataclass
 class Assigned:
-    """What credit assignment made of a batch's rewards: all [N, L], 0 outside the mask; with the values it used."""
+    """What credit assignment made of a batch's rewards: all [N, L] on the CPU, 0 outside the mask; with the values it
+    used."""
 
     values: Tensor | None
     stream: Tensor
@@ -85,30 +80,29 @@ def assigned(batch: Batch, settings: Settings, beta: float) -> Assigned:
     """
     assert batch.rewards is not None
     known = (~batch.rewards.isnan()).nonzero().flatten()
-    stream, group = token_rewards(batch, settings, beta), batch.group.cpu()[known]
-    values = batch.vine_values if settings.returns == "vine" else batch.values
+    stream, (every,), mask = token_rewards(batch, settings, beta), batch.on_host("group"), batch.known_masks[0][known]
+    used, group = "vine_values" if settings.returns == "vine" else "values", every[known]
+    values = None if getattr(batch, used) is None else batch.on_host(used)[0]
     found = advantages(
         Tensors(stream),
         stream[known],
         group,
-        batch.mask.cpu()[known],
+        mask,
         settings,
-        values=None if values is None else _exact(values)[known],
+        values=None if values is None else values.double()[known],
         greedy=None if batch.greedy_rewards is None else batch.greedy_rewards[group],
-        step_ends=None if batch.vine_ends is None else batch.vine_ends.cpu()[known],
+        step_ends=None if batch.vine_ends is None else batch.on_host("vine_ends")[0][known],
     )
     if is_own(settings.scale_rewards):
-        check_finite(
-            "scale_rewards", settings, found[2], batch.mask.cpu()[known], {"returns": found[0], "baseline": found[1]}
-        )
+        check_finite("scale_rewards", settings, found[2], mask, {"returns": found[0], "baseline": found[1]})
     placed = [torch.zeros_like(stream).index_copy(0, known, part) for part in (stream[known], *found)]
-    rounded = [part.to(batch.old_logprobs) for part in placed]
-    return Assigned(None if values is None else values.to(batch.old_logprobs), *rounded)
+    rounded = [part.to(batch.old_logprobs.dtype) for part in placed]
+    return Assigned(None if values is None else values.to(batch.old_logprobs.dtype), *rounded)
 
 
 def token_rewards(batch: Batch, settings: Settings, beta: float) -> Tensor:
     """The reward stream r_t, float64 [N, L]: rewards where they arrive, minus β·KL at every token if β is in it."""
-    mask, last, width = batch.mask.cpu(), batch.last.cpu(), batch.ids.shape[1]
+    mask, last, width = batch.known_masks[0], batch.known_last, batch.ids.shape[1]
     outcomes = _outcomes(batch, settings)
     stream = on_last(outcomes.nan_to_num(), last, width)
     if settings.reward_stream != "outcome":
@@ -121,15 +115,15 @@ def token_rewards(batch: Batch, settings: Settings, beta: float) -> Tensor:
                 # The end is a step only where a score arrives there: what nobody judged is no step of score 0.
                 judged = (torch.arange(width) == last[:, None]) & ~outcomes.isnan()[:, None]
                 every, ends = stream + batch.step_scores, batch.step_ends | judged
-                stream = streams.normalized(Tensors(stream), every, ends, batch.group.cpu(), STD_EPSILON)
+                stream = streams.normalized(Tensors(stream), every, ends, batch.on_host("group")[0], STD_EPSILON)
             case _:
                 stream = stream + streams.shaped(Tensors(stream), batch.step_scores, mask, last, settings.gamma)
     if settings.overlong_buffer:
         limit = settings.max_completion_length
-        penalty = streams.overlong(Tensors, batch.lengths.cpu(), limit, min(settings.overlong_buffer, limit))
+        penalty = streams.overlong(Tensors, batch.on_host("lengths")[0], limit, min(settings.overlong_buffer, limit))
         stream = stream + on_last(penalty.double(), last, width)
     if settings.kl_placement == "reward" and beta:
-        stream = stream - beta * _exact(reference_kl(batch, settings))
+        stream = stream - beta * reference_kl(batch, settings).double()
     return stream.where(mask, 0.0)
 
 
@@ -140,17 +134,12 @@ def on_last(rewards: Tensor, last: Tensor, width: int) -> Tensor:
     return stream
 
 
-def _exact(values: Tensor) -> Tensor:
-    return values.detach().cpu().double()
-
-
 def reference_kl(batch: Batch, settings: Settings) -> Tensor:
-    """The KL of the policy that sampled to the reference at every token [N, L], by the settings' estimator."""
+    """The KL of the policy that sampled to the reference, by the settings' estimator: [N, L] on the CPU."""
     if settings.kl_estimator == "full":
-        assert batch.exact_kl is not None
-        return batch.exact_kl
-    assert batch.ref_logprobs is not None
-    known = {"log_ratio": batch.ref_logprobs - batch.old_logprobs}
+        return batch.on_host("exact_kl")[0]
+    ref_logprobs, old_logprobs = batch.on_host("ref_logprobs", "old_logprobs")
+    known = {"log_ratio": ref_logprobs - old_logprobs}
     found: Tensor = call_choice(row(settings, "kl_estimator").compute, Tensors, known, settings)
     return found
 
@@ -169,7 +158,7 @@ def _outcomes(batch: Batch, settings: Settings) -> Tensor:
 def _normalized_parts(batch: Batch) -> Tensor:
     """Σ_k weight_k · (r_k − group mean) / (group std + ε) over the rewards that answered (GDPO, arXiv:2601.05242)."""
     assert batch.rewards is not None
-    total, group = torch.zeros_like(batch.rewards), batch.group.cpu()
+    total, (group,) = torch.zeros_like(batch.rewards), batch.on_host("group")
     for name, part in batch.parts.items():
         values = torch.from_numpy(part).double()
         mean, std = group_statistics(values, group, len(batch.prompts.ids))

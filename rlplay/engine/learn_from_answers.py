@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,13 +55,11 @@ def _credit(batch: Batch, scored: Scored, pairs: PairRows, state: State) -> Cred
         batch.advantages[part.there] = -gradient * part.mask.sum()
     scores = token_scores(settings.loss_type, batch.old_logprobs, batch.ref_logprobs, mask)
     mean, std = group_statistics(torch.from_numpy(scored.rewards), batch.on_host("group")[0], len(batch.prompts.ids))
-    found = {
+    tokens = {
         "advantages": batch.advantages, "ref_logprobs": batch.ref_logprobs, "ref_top_logprobs": ref_top,
         "implicit_rewards": None if scores is None else settings.beta * scores,
     }  # fmt: skip
-    there = {name: values for name, values in found.items() if values is not None}
-    flat: dict[str, Any] = dict(zip(there, batch.flat_each([*there.values()]), strict=True))
-    return Credited(update=batch.update, group_mean=mean.numpy(), group_std=std.numpy(), **flat)
+    return Credited(update=batch.update, group_mean=mean.numpy(), group_std=std.numpy(), **batch.flat_each(tokens))
 
 
 @dataclass(frozen=True)

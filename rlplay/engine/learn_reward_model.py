@@ -39,11 +39,9 @@ def learn_reward_model(state: State, plan: RunPlan) -> Generator[Sampling | Unla
 @torch.no_grad()
 def _credit(batch: Batch, scored: Scored, model: RewardModel, state: State) -> Credited:
     mean, std = group_statistics(torch.from_numpy(scored.rewards), batch.on_host("group")[0], len(batch.prompts.ids))
-    none, values = torch.zeros(batch.ids.shape), prefix_scores(state.lm, model, batch.tokens())
-    advantages, scores = batch.flat_each([none, values])
-    return Credited(
-        update=batch.update, advantages=advantages, values=scores, group_mean=mean.numpy(), group_std=std.numpy()
-    )
+    scores = prefix_scores(state.lm, model, batch.tokens())
+    tokens = batch.flat_each({"advantages": torch.zeros(batch.ids.shape), "values": scores})
+    return Credited(update=batch.update, group_mean=mean.numpy(), group_std=std.numpy(), **tokens)
 
 
 def _gradients(batch: Batch, pairs: PairRows, part: Tensor, model: RewardModel, state: State) -> TrainedMinibatch:

@@ -182,13 +182,11 @@ def stepped(
     """The record of an optimizer step; `epoch` and `minibatch` are each a number from 0 and how many there are."""
 
     clipped = torch.zeros_like(seen.ratio, dtype=torch.int8) if seen.clip_state is None else seen.clip_state
-    found = {
+    tokens = {
         "logprobs": seen.logprobs, "importance_ratio": seen.ratio, "clip_state": clipped,
         "dloss_dlogp": seen.dloss_dlogp, "dkl_dlogp": seen.dkl_dlogp, "weights": seen.weights,
         "left_out": seen.left_out, "kl": seen.kl, "values": seen.values,
     }  # fmt: skip
-    there = {name: values for name, values in found.items() if values is not None}
-    flat: dict[str, Any] = dict(zip(there, batch.flat_each([*there.values()], seen.rows), strict=True))
     return Stepped(
         update=batch.update,
         step=step,
@@ -199,5 +197,5 @@ def stepped(
         rows=seen.rows.numpy().astype(np.int32),
         metrics=metrics,
         margins=None if seen.margins is None else seen.margins.numpy(),
-        **flat,
+        **batch.flat_each(tokens, seen.rows),
     )

@@ -29,6 +29,7 @@ from rlplay.engine.log_softmax import logprobs_at
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
 from rlplay.engine.stopwatch import spent_on
+from rlplay.engine.transfer import to_device
 
 LOGITS_AT_ONCE = 250_000_000
 """Largest number of logits that one chunk may have: completions x positions x vocabulary."""
@@ -117,34 +118,40 @@ def forward(
     The chunks cover all completions once, in no particular order, each as wide as its own longest completion. A shared
     pass has several from `worth_chunking` completions on.
     """
-    fitting = rows_at_once(lm, int(tokens.lengths.max()))
+    known, device = tokens.known, tokens.ids.device
+    fitting = rows_at_once(lm, int(known.lengths.max()))
     again = lm.checkpointing and torch.is_grad_enabled()
     passes = lm.cacheless if again and lm.cacheless else lm.passes
     if passes == "tree":
-        for rows in torch.split(torch.arange(len(tokens.ids), device=tokens.ids.device), fitting):
+        for rows in torch.split(torch.arange(len(tokens.ids)), fitting):
             yield _tree(model, tokens, rows, hidden, again, lm.policy.get_input_embeddings().weight)
         return
     if passes == "shared":
         yield from _shared(model, tokens, hidden, fitting, worth_chunking)
         return
-    lengths = tokens.prompts.mask.sum(-1)[tokens.group]
+    lengths = tokens.prompts.known[1].sum(-1)[known.group]
     kinds = lengths if passes == "by_length" else torch.zeros_like(lengths)
     for kind in torch.unique(kinds):
         for rows in torch.split((kinds == kind).nonzero().squeeze(-1), fitting):
             with checkpointed(model) if again else nullcontext():
-                chunk = _plain(model, tokens, rows, int(lengths[rows].max()), hidden)
+                chunk = _plain(
+                    model, tokens.select(rows), to_device([rows], device)[0], int(lengths[rows].max()), hidden
+                )
             yield chunk
 
 
 def _tree(model: Any, tokens: TokenBatch, rows: Tensor, hidden: bool, again: bool, like: Tensor) -> Chunk:
     """The completions `rows`, whatever begins alike computed once; the model's numbers are of the type of `like`."""
-    tree = tree_pass.of(tokens.select(rows), like)
+    tree = tree_pass.of(tokens if len(rows) == len(tokens.ids) else tokens.select(rows), like)
+    (rows,) = to_device([rows], like.device)
     return Chunk(rows, *tree_pass.run(model, tree, hidden, again), tree.places)
 
 
 def _shared(model: Any, tokens: TokenBatch, hidden: bool, fitting: int, worth_chunking: int) -> Iterator[Chunk]:
-    used, group = torch.unique(tokens.group, return_inverse=True)
-    prompts = Prompts([], tokens.prompts.ids[used], tokens.prompts.mask[used])
+    known, device = tokens.known, tokens.ids.device
+    used, group = torch.unique(known.group, return_inverse=True)
+    (these,) = to_device([used], device)
+    prompts = Prompts([], tokens.prompts.ids[these], tokens.prompts.mask[these])
     out = model(
         input_ids=prompts.ids,
         attention_mask=prompts.mask,
@@ -153,12 +160,14 @@ def _shared(model: Any, tokens: TokenBatch, hidden: bool, fitting: int, worth_ch
         logits_to_keep=1,
         output_hidden_states=hidden,
     )
-    lengths = tokens.lengths
+    lengths = known.lengths
     order = torch.argsort(lengths, descending=True, stable=True)
     pieces = _CHUNKS if len(order) >= worth_chunking and int(lengths.min()) < int(lengths.max()) else 1
-    for rows in torch.split(order, min(fitting, -(-len(order) // pieces))):
-        width = int(lengths[rows].max())
-        yield _completions(model, out, TokenBatch(prompts, group[rows], tokens.ids[rows, :width], lengths[rows]), rows)
+    for part in torch.split(order, min(fitting, -(-len(order) // pieces))):
+        width = int(lengths[part].max())
+        rows, answered = to_device([part, group[part]], device)
+        some = TokenBatch(prompts, answered, tokens.ids[rows, :width], tokens.lengths[rows])
+        yield _completions(model, out, some, rows)
 
 
 def _completions(model: Any, prompt: Any, tokens: TokenBatch, rows: Tensor) -> Chunk:
@@ -184,9 +193,10 @@ def _completions(model: Any, prompt: Any, tokens: TokenBatch, rows: Tensor) -> C
 
 
 def _plain(model: Any, tokens: TokenBatch, rows: Tensor, longest: int, hidden: bool) -> Chunk:
-    """The completions `rows` after their prompts, the `longest` of which decides how far the others are padded."""
-    group, width = tokens.group[rows], int(tokens.lengths[rows].max())
-    ids, start = tokens.ids[rows, :width], tokens.prompts.ids.shape[1] - longest
+    """The completions `tokens`, which are `rows` of a pass, after their prompts, the `longest` of which decides how far
+    the others are padded."""
+    group, width = tokens.group, int(tokens.known.lengths.max())
+    ids, start = tokens.ids[:, :width], tokens.prompts.ids.shape[1] - longest
     mask = torch.cat([tokens.prompts.mask[group, start:], torch.ones_like(ids)], dim=1)
     out = model(
         input_ids=torch.cat([tokens.prompts.ids[group, start:], ids], dim=1),
@@ -238,7 +248,7 @@ def backpropagated(
     Where one graph would be too large, `outputs` is computed again piece by piece, now that the derivative is known;
     the loss itself is never cut up. Of several processes each fills the gradients with those of a share of the rows.
     """
-    own, places = ranks.mine(rows), ranks.mine(torch.arange(len(rows), device=rows.device))
+    own, places = ranks.mine(rows), ranks.mine(torch.arange(len(rows)))
     pieces = torch.split(own, size) if len(own) else ()
     graph: list[Tensor] = []
 
@@ -253,10 +263,11 @@ def backpropagated(
 
     @spent_on("backward")
     def back() -> None:
+        (there,) = to_device([places], gradient.device)
         if len(pieces) == 1:
-            graph[0].backward(gradient[places])  # type: ignore[no-untyped-call]
+            graph[0].backward(gradient[there])  # type: ignore[no-untyped-call]
         else:
-            for piece, where in zip(pieces, torch.split(places, size), strict=False):
+            for piece, where in zip(pieces, torch.split(there, size), strict=False):
                 outputs(piece).backward(gradient[where])  # type: ignore[no-untyped-call]
 
     ranks.each(back)
@@ -287,17 +298,19 @@ def _scores(
     width = tokens.ids.shape[1]
 
     def scored(rows: Tensor) -> list[Tensor]:
-        some, found, likeliest = tokens.select(rows), [], []
+        every = len(rows) == len(tokens.ids)
+        some, top = (tokens, top_ids) if every else (tokens.select(rows), top_ids[to_device([rows], top_ids.device)[0]])
+        found, likeliest = list[tuple[Tensor, Tensor]](), list[tuple[Tensor, Tensor]]()
         for chunk in forward(lm, model, some):
             here = (chunk.rows, slice(chunk.width))
-            wanted = torch.cat([some.ids[here][..., None], top_ids[rows][here]], dim=-1)
+            wanted = torch.cat([some.ids[here][..., None], top[here]], dim=-1)
             if favourites:
                 likeliest.append((chunk.rows, chunk.spread(chunk.logits.argmax(-1, keepdim=True))))
                 wanted = torch.cat([wanted, likeliest[-1][1]], dim=-1)
             found.append((chunk.rows, chunk.logprobs(wanted, temperature)))
         return [laid_out(each, width) for each in (found, likeliest) if each]
 
-    return ranks.by_rows(len(tokens.ids), tokens.ids.device, scored)
+    return ranks.by_rows(len(tokens.ids), scored)
 
 
 @torch.no_grad()

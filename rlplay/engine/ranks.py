@@ -197,11 +197,12 @@ def _add(gradients: list[Tensor]) -> None:
         each_sum.wait(_TRANSFER)
 
 
-def by_rows(rows: int, device: torch.device, compute: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
-    """Tensors [rows, …] that `compute` gives for some rows, int64: each process computes a share, all get all."""
+def by_rows(rows: int, compute: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
+    """Tensors [rows, …] that `compute` gives for some rows, int64 on the CPU: each process computes a share, all get
+    all."""
+    own = mine(torch.arange(rows))
     if count() == 1:
-        return compute(torch.arange(rows, device=device))
-    own = mine(torch.arange(rows, device=device))
+        return compute(own)
     parts = [part for part in each(lambda: compute(own) if len(own) else []) if part]
     return [torch.cat(both) for both in zip(*parts, strict=True)]
 

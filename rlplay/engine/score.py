@@ -52,9 +52,10 @@ def score(batch: Batch, state: State) -> Scored:
 
 
 def _score(batch: Batch, state: State) -> None:
-    ids = [row[:n] for row, n in zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)]
+    sampled, lengths, group = (values.tolist() for values in batch.on_host("ids", "lengths", "group"))
+    ids = [row[:n] for row, n in zip(sampled, lengths, strict=True)]
     batch.completions = [state.lm.decode(row) for row in ids]
-    examples = [batch.prompts.examples[g] for g in batch.group.tolist()]
+    examples = [batch.prompts.examples[g] for g in group]
     played = state.task.environment is not None
     turns = [messages(state.lm, batch, row) for row in range(len(ids))] if played else None
     states = [batch.states.get(row, []) for row in range(len(ids))] if played else None
@@ -166,7 +167,8 @@ def place_steps(
 
 def _characters(lm: LanguageModel, batch: Batch, row: int) -> Array:
     """How many characters of the model's own words each token of a completion completes, all told: int64 [tokens]."""
-    ids, sampled = batch.ids[row, : batch.lengths[row]].tolist(), batch.mask[row].tolist()
+    every, lengths = batch.on_host("ids", "lengths")
+    ids, sampled = every[row, : lengths[row]].tolist(), batch.known_masks[0][row].tolist()
     special = set(lm.tokenizer.all_special_ids)
     texts = zip(ids, lm.texts(ids), sampled, strict=False)
     return np.cumsum([len(text) if own and i not in special else 0 for i, text, own in texts])

@@ -22,6 +22,7 @@ from transformers import AttentionInterface
 from rlplay.engine.batch import TokenBatch
 from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.prefix_tree import Blocks, Ints, PrefixTree, blocks_of, prefix_tree
+from rlplay.engine.transfer import to_device
 
 ATTENTION = "sdpa"
 
@@ -64,9 +65,10 @@ def of(tokens: TokenBatch, like: Tensor) -> TreePass:
 
     The mask is like the tensor `like`.
     """
-    prompts, ids = tokens.prompts.ids.cpu().numpy(), tokens.ids.cpu().numpy()
-    group, lengths = tokens.group.cpu().numpy(), tokens.lengths.cpu().numpy()
-    begins = tokens.prompts.mask.cpu().numpy().sum(-1)[group]
+    known = tokens.known
+    group, ids, lengths = known.group.numpy(), known.ids.numpy(), known.lengths.numpy()
+    prompts, begun = (each.numpy() for each in tokens.prompts.known)
+    begins = begun.sum(-1)[group]
     width, ends = int(lengths.max()), begins + lengths
     # The prompts are padded on the left: what stands there is skipped.
     from_left = (prompts.shape[1] - begins)[:, None] + np.arange(int(ends.max()) - 1)
@@ -80,19 +82,18 @@ def of(tokens: TokenBatch, like: Tensor) -> TreePass:
 
 
 def _placed(tree: PrefixTree, blocks: Blocks, before: Ints, like: Tensor) -> TreePass:
-    """The tree on the device, in few copies; `before` [R, L] is the node before each token."""
+    """The tree on the device, in one copy; `before` [R, L] is the node before each token."""
     read = np.zeros(len(tree.ids), dtype=bool)
     read[before] = True
     places = (np.cumsum(read) - 1)[before]
     number, size, _ = blocks.visible.shape
     filling = (0, number * size - len(tree.ids))
     parts = [np.pad(tree.ids, filling), np.pad(tree.depths, filling), blocks.keys, np.nonzero(read)[0], places]
-    joined = torch.from_numpy(np.concatenate([part.ravel() for part in parts])).to(like.device)
-    ids, positions, keys, kept, spread = torch.split(joined, [part.size for part in parts])
-    visible = torch.from_numpy(blocks.visible).to(like.device)[:, None]
+    numbers = [torch.from_numpy(part) for part in parts]
+    ids, positions, keys, kept, spread, visible = to_device([*numbers, torch.from_numpy(blocks.visible)], like.device)
     mask = torch.zeros(visible.shape, dtype=like.dtype, device=like.device)
     mask.masked_fill_(~visible, torch.finfo(like.dtype).min)
-    return TreePass(ids[None], positions[None], keys, mask, kept, spread.view(places.shape))
+    return TreePass(ids[None], positions[None], keys.flatten(), mask[:, None], kept, spread)
 
 
 def run(model: Any, tree: TreePass, hidden: bool, again: bool) -> tuple[Tensor, Tensor | None]:

@@ -24,6 +24,7 @@ from rlplay.engine.natural_gradient import Trial, conjugate_gradient, length_to,
 from rlplay.engine.passes import forward, rows_at_once
 from rlplay.engine.state import Halt, State
 from rlplay.engine.tensors import Tensors
+from rlplay.engine.transfer import to_device
 from rlplay.trace.numbers import compact
 from rlplay.trace.records import Notice, Searched
 
@@ -128,7 +129,8 @@ class _Pass:
         with sdpa_kernel(SDPBackend.MATH):  # fused attention kernels have no second derivative
             chunks = list(forward(lm, lm.policy, batch.tokens(rows)))
         self._logits = [chunk.logits for chunk in chunks]
-        masks = [batch.mask[rows[chunk.rows], : chunk.width] for chunk in chunks]
+        (there,) = to_device([rows], batch.ids.device)
+        masks = [batch.mask[there[chunk.rows], : chunk.width] for chunk in chunks]
         self._tokens = [chunk.counted(mask)[..., None] for chunk, mask in zip(chunks, masks, strict=True)]
         self._cotangents = [torch.zeros_like(logits, requires_grad=True) for logits in self._logits]
         self._vjps = _grad(self._logits, parameters, self._cotangents, create_graph=True)
@@ -164,9 +166,9 @@ def compared(batch: Batch, lm: LanguageModel, old: Any, weights: Tensor) -> tupl
     assert batch.advantages is not None
     divergence = gain = 0.0
     for rows in _parts(batch, lm):
-        tokens = batch.tokens(rows)
+        tokens, (there,) = batch.tokens(rows), to_device([rows], batch.ids.device)
         for before, now in zip(forward(lm, old, tokens), forward(lm, lm.policy, tokens), strict=True):
-            here = (rows[before.rows], slice(before.width))
+            here = (there[before.rows], slice(before.width))
             p, q = ((chunk.logits.float() / batch.temperature).log_softmax(-1) for chunk in (before, now))
             own = (chunk.logprobs(batch.ids[here], batch.temperature) for chunk in (before, now))
             old_ratio, ratio = ((logprobs - batch.old_logprobs[here]).exp() for logprobs in own)
@@ -178,9 +180,8 @@ def compared(batch: Batch, lm: LanguageModel, old: Any, weights: Tensor) -> tupl
 
 
 def _parts(batch: Batch, lm: LanguageModel, copies: int = 1) -> tuple[Tensor, ...]:
-    """All completions, int64, cut into parts of which a pass takes so many `copies` of the logits."""
-    rows = torch.arange(len(batch.group), device=batch.ids.device)
-    return torch.split(rows, rows_at_once(lm, batch.ids.shape[1], copies))
+    """All completions, int64 on the CPU, cut into parts of which a pass takes so many `copies` of the logits."""
+    return torch.split(torch.arange(len(batch.group)), rows_at_once(lm, batch.ids.shape[1], copies))
 
 
 def _split(vector: Tensor, parameters: list[Tensor]) -> list[Tensor]:

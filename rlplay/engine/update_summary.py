@@ -15,6 +15,7 @@ from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.survey import survey
 from rlplay.engine.tensors import Tensors, group_statistics
+from rlplay.engine.transfer import to_host
 from rlplay.trace.records import Array, Finished, Scored
 from rlplay.worlds.figures import figures
 
@@ -30,20 +31,22 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
 
     All of them or, where nobody looks and no controller needs it, none.
     """
-    settings, lm, old = state.settings, state.lm, batch.old_logprobs
-    rows, logprobs, top_logprobs, likeliest, best = 0, old[:0], batch.top_logprobs[:0], batch.ids[:0], old[:0]
+    settings, lm, mask = state.settings, state.lm, batch.known_masks[0]
+    old, top_ids, top_logprobs, ids = batch.on_host("old_logprobs", "top_ids", "top_logprobs", "ids")
+    rows, seen_again = 0, (old[:0], top_logprobs[:0], ids[:0], old[:0])
     if settings.observe == "full" or settings.kl_ctrl == "ppo":
         rows = len(batch.group)
         with spent_on("look"):
-            logprobs, top_logprobs, likeliest, best = _look_again(batch, lm)
+            seen_again = _look_again(batch, lm)
+    logprobs, top_logprobs, likeliest, best = seen_again
     if settings.loss_type == "policy_gradient":  # else the old policy did not sample these tokens: no estimate
         if rows:
-            metrics["kl_old"] = divergences.k3(Tensors, (logprobs - old)[batch.mask]).mean().item()
+            metrics["kl_old"] = divergences.k3(Tensors, (logprobs - old)[mask]).mean().item()
         _adapt(batch, metrics, state)
-    seen_rows = torch.arange(rows, device=old.device)
+    seen_rows = torch.arange(rows)
     favourites = batch.flat(likeliest, seen_rows).astype(np.int32)
-    newcomers = np.setdiff1d(favourites, batch.flat(batch.top_ids)).tolist()
-    state.num_tokens += int(batch.mask.sum()) + batch.dropped_tokens
+    newcomers = np.setdiff1d(favourites, batch.flat(top_ids)).tolist()
+    state.num_tokens += int(mask.sum()) + batch.dropped_tokens
     if state.settings.dynamic_sampling:
         metrics["dynamic_sampling/dropped_groups"] = float(batch.dropped_groups)
     metrics["num_tokens"] = float(state.num_tokens)
@@ -67,10 +70,14 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
 
 
 def _look_again(batch: Batch, lm: LanguageModel) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What the policy makes of a batch now, as `score_with_favourites`; exactly as before if no step has moved it."""
+    """What the policy makes of a batch now, as `score_with_favourites`, on the CPU; exactly as before if no step has
+    moved it."""
     if batch.passes is not None and not batch.passes.moved:
-        return batch.old_logprobs, batch.top_logprobs, batch.top_ids[..., 0], batch.top_logprobs[..., 0]
-    return score_with_favourites(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature)
+        old, top_ids, top_logprobs = batch.on_host("old_logprobs", "top_ids", "top_logprobs")
+        return old, top_logprobs, top_ids[..., 0], top_logprobs[..., 0]
+    found = to_host(score_with_favourites(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature))
+    logprobs, top_logprobs, likeliest, best = found
+    return logprobs, top_logprobs, likeliest, best
 
 
 def step_means(batch: Batch) -> dict[str, float]:
@@ -94,7 +101,7 @@ def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float
     metrics |= {f"{prefix}{name}": value for name, value in scored.logged.items()}
     if not prefix:
         metrics["reward_std"] = std
-        names, members = np.unique(batch.group.cpu().numpy(), return_inverse=True)
+        names, members = np.unique(batch.on_host("group")[0].numpy(), return_inverse=True)
         groups = [rewards[members == i] for i in range(len(names))]
         if flat := [len(set(each[~np.isnan(each)])) < 2 for each in groups if len(each) > 1]:
             metrics["frac_reward_zero_std"] = float(np.mean(flat))
@@ -110,34 +117,35 @@ def _mean_and_std(scores: Array) -> tuple[float, float]:
 
 def length_metrics(batch: Batch, prefix: str) -> dict[str, float]:
     """Completion lengths, the end token included, and the share that was cut."""
-    lengths = batch.mask.sum(-1).float()
+    lengths, (truncated,) = batch.known_masks[0].sum(-1).float(), batch.on_host("truncated")
     return {
         f"{prefix}completions/mean_length": lengths.mean().item(),
         f"{prefix}completions/min_length": lengths.min().item(),
         f"{prefix}completions/max_length": lengths.max().item(),
-        f"{prefix}completions/clipped_ratio": batch.truncated.float().mean().item(),
+        f"{prefix}completions/clipped_ratio": truncated.float().mean().item(),
     }
 
 
 def _distinct(batch: Batch) -> float:
     """How many different answers a prompt got, token for token, mean over prompts."""
-    rows = zip(batch.group.tolist(), batch.ids.tolist(), batch.lengths.tolist(), strict=True)
+    rows = zip(*(values.tolist() for values in batch.on_host("group", "ids", "lengths")), strict=True)
     different = {(group, *ids[:length]) for group, ids, length in rows}
     return len(different) / len({group for group, *_ in different})
 
 
 def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
-    mask = batch.mask
+    mask, (entropy,) = batch.known_masks[0], batch.on_host("entropy")
     metrics = step_means(batch)
     metrics["ratio_max"] = max(step["ratio_max"] for step in batch.step_metrics)
     metrics["completions/distinct"] = _distinct(batch)
-    metrics["entropy"] = batch.entropy[mask].mean().item()
+    metrics["entropy"] = entropy[mask].mean().item()
     if "kl" not in metrics and batch.ref_logprobs is not None:
         metrics["kl"] = reference_kl(batch, state.settings)[mask].mean().item()
     if batch.vine_tokens:
         metrics["vine_tokens"] = float(batch.vine_tokens)
     if batch.values is not None and batch.returns is not None:
-        error, target = (batch.returns - batch.values)[mask], batch.returns[mask]
+        returns, values = batch.on_host("returns", "values")
+        error, target = (returns - values)[mask], returns[mask]
         metrics["explained_variance"] = (1 - error.var() / target.var().clamp(min=1e-8)).item()
     return metrics
 
@@ -146,7 +154,7 @@ def _adapt(batch: Batch, metrics: dict[str, float], state: State) -> None:
     """Let the controller, if there is one, choose the next update's β."""
     settings, beta = state.settings, state.kl_coef
     if settings.kl_ctrl == "ziegler":
-        kl = reference_kl(batch, settings)[batch.mask].mean().item()
+        kl = reference_kl(batch, settings)[batch.known_masks[0]].mean().item()
         beta = divergences.ziegler(beta, kl, settings.target_kl, len(batch.group), settings.kl_horizon)
     elif settings.kl_ctrl == "ppo":
         beta = divergences.halve_or_double(beta, metrics["kl_old"], settings.target_kl)

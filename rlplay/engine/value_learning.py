@@ -26,7 +26,7 @@ from rlplay.engine.sample import Sampling
 from rlplay.engine.score import score
 from rlplay.engine.state import Halt, RunPlan, State
 from rlplay.engine.tensors import group_statistics
-from rlplay.engine.transfer import to_device, to_host
+from rlplay.engine.transfer import to_host
 from rlplay.engine.update_summary import finished, length_metrics, reward_metrics, step_means
 from rlplay.engine.world_policy import WorldPolicy, is_table
 from rlplay.scenario.scenario_world import check_squares
@@ -112,18 +112,13 @@ def explore(state: State) -> None:
 
 def _credited(batch: Batch, learned: TablePass) -> Credited:
     assert batch.rewards is not None
-    batch.returns, batch.advantages = to_device([learned.targets, learned.errors], batch.ids.device)
+    batch.put(returns=learned.targets, advantages=learned.errors)
     mean, std = group_statistics(batch.rewards, batch.on_host("group")[0], len(batch.prompts.ids))
-    return Credited(
-        update=batch.update,
-        token_rewards=batch.flat(learned.rewards),
-        returns=batch.flat(learned.targets),
-        advantages=batch.flat(learned.errors),
-        values=batch.flat(learned.values),
-        group_mean=mean.numpy(),
-        group_std=std.numpy(),
-        following=batch.flat(learned.following),
-    )
+    tokens = {
+        "token_rewards": learned.rewards, "returns": learned.targets, "advantages": learned.errors,
+        "values": learned.values, "following": learned.following,
+    }  # fmt: skip
+    return Credited(update=batch.update, group_mean=mean.numpy(), group_std=std.numpy(), **batch.flat_each(tokens))
 
 
 def _seen(batch: Batch, learned: TablePass, settings: Settings) -> TrainedMinibatch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -178,7 +177,7 @@ def test_zieglers_beta_follows_the_mean_kl_of_the_tokens_that_were_sampled(start
 def test_what_reward_functions_log_is_a_metric_also_of_held_out_prompts() -> None:
     nobody = np.zeros(4)
     scored = Scored(update=1, rewards=nobody, parts={}, weights={}, gold={}, logged={"called": 3.0})
-    batch: Any = SimpleNamespace(group=torch.arange(4) // 2)
+    batch = batch_of([(1, {}, 0.0)] * 4, 2)
     assert reward_metrics(scored, batch, "")["called"] == 3.0
     assert reward_metrics(scored, batch, "eval_")["eval_called"] == 3.0
 
@@ -187,7 +186,7 @@ def test_a_score_has_a_mean_of_the_answers_it_was_given_for_and_none_without_any
     some, nothing = np.array([1.0, np.nan, 0.0, 0.5]), np.full(4, np.nan)
     scores = {"some": some, "nothing": nothing}
     scored = Scored(update=1, rewards=some, parts=scores, weights={}, gold=scores)
-    batch: Any = SimpleNamespace(group=torch.arange(4) // 2)
+    batch = batch_of([(1, {}, 0.0)] * 4, 2)
     for prefix in ("", "eval_"):
         found = reward_metrics(scored, batch, prefix)
         wanted = {"reward": 0.5, "rewards/some/mean": 0.5, "rewards/some/std": 0.5, "gold/some/mean": 0.5}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ from rlplay.engine.pair_loss import pair_loss
 from rlplay.engine.tensors import Tensors
 from rlplay.ui.formula import surrogate as on_screen
 from rlplay.ui.formula.formula_lines import TokenNumbers
+from tests.engine.test_process import batch_of
 from tests.scenario.shown import evaluated
 
 WIDTH = 4
@@ -98,7 +99,7 @@ def test_the_kl_of_a_token_is_its_equation(name: str, anchor: str, answer: dict[
 def test_the_kl_in_the_reward_is_its_equation_with_the_policy_that_sampled(name: str, answer: dict[str, Any]) -> None:
     s = Settings(kl_estimator=name, kl_placement="reward", beta=0.5)
     of = inputs(answer)
-    batch: Any = SimpleNamespace(old_logprobs=of.old_logprobs, ref_logprobs=of.ref_logprobs)
+    batch = replace(batch_of([(WIDTH, {}, 0.0)]), old_logprobs=of.old_logprobs, ref_logprobs=of.ref_logprobs)
     found = reference_kl(batch, s)[0]
     shown = terms(s)["r"].removeprefix("R on the last token − 0.5·").removesuffix(" on every token")
     p_old, p_ref = (np.exp(answer[key][0]).tolist() for key in ("old_logprobs", "ref_logprobs"))
@@ -130,7 +131,7 @@ def test_the_loss_of_a_pair_is_its_equation(name: str, smoothing: float, answer:
         evaluated(written, {"s": score, "z": 0.2, "chosen": kind, "Δ": scores[0] - scores[1], "l": [0.0]})
         for score, kind in zip(scores, (True, False), strict=True)
     ]
-    loss = found.loss.item() - found.metrics.get("nll_loss", 0.0)
+    loss = found.loss.item() - float(found.metrics.get("nll_loss", 0.0))
     assert np.mean(parts) == pytest.approx(loss, rel=1e-4, abs=1e-4), "constants are shown to six digits"
 
 

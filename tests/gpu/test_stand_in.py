@@ -43,6 +43,15 @@ def test_devices_do_not_mix(other: str) -> None:
         torch.cat([here, torch.ones(1)])
 
 
+def test_an_output_that_grows_is_the_devices() -> None:
+    values, grown = numbers(6).view(2, 3), torch.empty(0, device=GPU)
+    torch.sum(values.to(GPU), -1, out=grown)
+    assert torch.equal(grown.cpu(), values.sum(-1))
+    found = values.to(GPU).logsumexp(-1)
+    assert found.is_cuda
+    assert torch.equal(found.cpu(), values.logsumexp(-1))
+
+
 def test_what_makes_the_host_wait_is_counted() -> None:
     values, mask, at = numbers(6).to(GPU), (numbers(6) > 2).to(GPU), torch.tensor([1, 2]).to(GPU)
     with counted() as found:

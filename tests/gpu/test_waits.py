@@ -27,10 +27,10 @@ class Most(NamedTuple):
 
 
 LIMITS = {
-    "score": Most(waits=3, kernels=3),
-    "credit": Most(waits=26, kernels=1200),
-    "update": Most(waits=39, kernels=3200),
-    "after": Most(waits=185, kernels=1400),
+    "score": Most(waits=0, kernels=0),
+    "credit": Most(waits=2, kernels=300),
+    "update": Most(waits=2, kernels=900),
+    "after": Most(waits=5, kernels=320),
 }
 """Of an update by GRPO: 32 answers of the bundled model, one optimizer step, all that is looked at on the screen."""
 BESIDE_POSITIONS = Most(waits=8, kernels=420)

@@ -119,7 +119,7 @@ void follow_growth(const Call& call, const std::vector<IValue>& seen) {
     if (mine.sizes() == grown.sizes() && mine.storage().data() == grown.storage().data()) continue;
     auto& memory = const_cast<c10::Storage&>(mine.storage());
     const auto bytes = grown.storage().nbytes();
-    memory.set_data_ptr_noswap(const_cast<c10::Storage&>(grown.storage()).set_data_ptr(c10::DataPtr()));
+    memory.set_data_ptr_noswap(adopt(grown.storage(), call.device));
     memory.set_nbytes(bytes);
     mine.unsafeGetTensorImpl()->set_sizes_and_strides(grown.sizes(), grown.strides(), grown.storage_offset());
     keep_in_pool(mine);

@@ -39,7 +39,8 @@ void give_back(void* given) {
   delete block;
 }
 
-// A storage of the CPU as memory of the device.
+}  // namespace
+
 c10::DataPtr adopt(const c10::Storage& memory, c10::DeviceIndex device) {
   auto& use = uses[device];
   const size_t bytes = memory.nbytes();
@@ -52,6 +53,8 @@ c10::DataPtr adopt(const c10::Storage& memory, c10::DeviceIndex device) {
   for (size_t seen = use.peak; use.used > seen && !use.peak.compare_exchange_weak(seen, use.used);) {}
   return {memory.mutable_data(), new Block{memory, device}, &give_back, c10::Device(c10::DeviceType::CUDA, device)};
 }
+
+namespace {
 
 struct DeviceMemory final : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
@@ -174,8 +177,8 @@ at::Tensor for_cpu(const at::Tensor& tensor) {
   if (!on_gpu(tensor)) return tensor;
   const auto& memory = tensor.storage();
   c10::DataPtr address(memory.mutable_data(), c10::Device(c10::DeviceType::CPU));
-  // An output may grow: its new memory is then the device's.
-  c10::Storage seen(c10::Storage::use_byte_size_t(), memory.nbytes(), std::move(address), &memory_of_device, true);
+  // An output may grow; a view of it is the CPU's as well, until the device adopts its new memory.
+  c10::Storage seen(c10::Storage::use_byte_size_t(), memory.nbytes(), std::move(address), c10::GetCPUAllocator(), true);
   return in_memory(std::move(seen), tensor);
 }
 

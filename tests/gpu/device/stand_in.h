@@ -48,6 +48,9 @@ c10::IValue for_cpu(const c10::IValue& value);
 // What a kernel of the CPU made, as the device's. Raises OutOfMemoryError beyond the limit.
 at::Tensor for_gpu(const at::Tensor& made, c10::DeviceIndex device);
 
+// A storage of the CPU as memory of the device. Raises as `for_gpu` does.
+c10::DataPtr adopt(const c10::Storage& memory, c10::DeviceIndex device);
+
 // A tensor in a given memory that is otherwise like another.
 at::Tensor in_memory(c10::Storage memory, const at::Tensor& like);
 
