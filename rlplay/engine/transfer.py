@@ -43,7 +43,8 @@ def _together(values: list[Tensor], device: torch.device) -> list[Tensor]:
     there = _copied(torch.cat(parts), device)
     moved = dict[int, Tensor]()
     for i, part, end in zip(order, parts, ends, strict=True):
-        moved[i] = there[end - len(part) : end].view(values[i].dtype).view(values[i].shape)
+        mine = there[end - len(part) : end].view(values[i].dtype).view(values[i].shape)
+        moved[i] = mine.clone() if device.type == "cpu" else mine  # torch.save refuses memory with several types
     return [moved[i] for i in range(len(values))]
 
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 
 from tests.gpu import cuda, library
 
@@ -25,7 +26,7 @@ class Found:
     """Counts, which are complete once the `with` ends."""
 
     waits: Counter[str] = field(default_factory=Counter)
-    """By "reason file:line"; the line is the innermost of rlplay, or "backward" on autograd's own thread."""
+    """By reason and line of rlplay, and the line that led there; "backward" on autograd's own thread."""
     kernels: Counter[str] = field(default_factory=Counter)
     """By operator, copies included."""
     replays: int = 0
@@ -78,10 +79,12 @@ def _replayed(_graph: cuda.Graph) -> None:
 
 
 def _line() -> str:
-    frame = sys._getframe(1)
-    while frame is not None:
+    """The innermost line of rlplay, and the one of another file that led there."""
+    lines: dict[str, int] = {}
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and len(lines) < 2:
         name = frame.f_code.co_filename
         if _OURS in name and "/site-packages/" not in name:
-            return f"{name.rpartition(_OURS)[2]}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
-    return "backward"
+            lines.setdefault(name.rpartition(_OURS)[2], frame.f_lineno)
+        frame = frame.f_back
+    return " < ".join(f"{name}:{line}" for name, line in lines.items()) or "backward"
