@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,8 @@ class Prompts:
     ids: Tensor
     mask: Tensor
     given: tuple[Tensor, Tensor] | None = None
+    trees: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Passes over them and their completions, laid out for the next model that reads the same (`tree_pass.py`)."""
 
     @cached_property
     def known(self) -> tuple[Tensor, Tensor]:

@@ -26,6 +26,9 @@ from rlplay.engine.transfer import to_device
 
 ATTENTION = "sdpa"
 
+KEPT = 2
+"""Trees of a batch that are kept: reference, policy and the look after an update read the same one."""
+
 
 @dataclass
 class TreePass:
@@ -63,10 +66,19 @@ class TreePass:
 def of(tokens: TokenBatch, like: Tensor) -> TreePass:
     """The pass over prompts and completions `tokens`, without the last tokens, which nothing follows.
 
-    The mask is like the tensor `like`.
+    The mask is like the tensor `like`. The last ones of a batch are kept, for other models to read.
     """
-    known = tokens.known
+    known, kept = tokens.known, tokens.prompts.trees
     group, ids, lengths = known.group.numpy(), known.ids.numpy(), known.lengths.numpy()
+    key = group.tobytes(), ids.tobytes(), lengths.tobytes(), like.dtype, like.device
+    kept[key] = kept.pop(key, None) or _laid_out(tokens, group, ids, lengths, like)
+    while len(kept) > KEPT:
+        del kept[next(iter(kept))]
+    laid_out: TreePass = kept[key]
+    return laid_out
+
+
+def _laid_out(tokens: TokenBatch, group: Ints, ids: Ints, lengths: Ints, like: Tensor) -> TreePass:
     prompts, begun = (each.numpy() for each in tokens.prompts.known)
     begins = begun.sum(-1)[group]
     width, ends = int(lengths.max()), begins + lengths

@@ -18,6 +18,7 @@ from rlplay.engine.passes import distributions, forward, token_logprobs
 from rlplay.trace.records import AnyRecord, Finished, Sampled
 from tests.engine import architectures
 from tests.engine.test_update import only
+from tests.engine.trees import before_each
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 
@@ -89,6 +90,19 @@ def test_every_distinct_beginning_is_computed_once(monkeypatch: pytest.MonkeyPat
     assert chunk.logits.shape == (len(before), 40)
     assert len(every) <= seen[0] < len(every) + 8, "blocks are filled up"
     assert len(every) < int(tokens.lengths.sum()) / 1.5
+
+
+def test_an_update_lays_its_batch_out_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the reference, the optimizer step and the look after it."""
+    driver, _ = start(algorithm="grpo", beta=0.1, num_iterations=1, num_minibatches=1)
+    driver.advance("update", 1, lambda: False)
+    laid_out, trees, count = tree_pass._laid_out, list[int](), list[int]()
+    before_each(monkeypatch, count.append)
+    monkeypatch.setattr(tree_pass, "_laid_out", lambda *given: trees.append(1) or laid_out(*given))
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    assert len(count) == 3
+    assert len(trees) == 1
 
 
 def test_a_pass_that_fails_leaves_attention_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
