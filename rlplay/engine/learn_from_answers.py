@@ -20,7 +20,15 @@ from rlplay.engine.credit_phase import by_reference
 from rlplay.engine.optimize import TrainedMinibatch, brought
 from rlplay.engine.pair_loss import Compared, kto_baseline, pair_loss, token_scores, with_reference
 from rlplay.engine.passes import backpropagated, rows_at_once, score_tokens, token_logprobs
-from rlplay.engine.preference_pairs import PairRows, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
+from rlplay.engine.preference_pairs import (
+    ROUNDING,
+    PairRows,
+    Unlabelled,
+    draw_pairs,
+    label,
+    label_metrics,
+    optimize_pairs,
+)
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import RunPlan, State
 from rlplay.engine.stopwatch import spent_on
@@ -135,12 +143,16 @@ def _likelihoods(logprobs: Tensor, mask: Tensor, pairs: int, settings: Settings)
 
 
 def _margin_metrics(won: Tensor, lost: Tensor) -> dict[str, Tensor]:
-    """Implicit rewards of chosen and rejected completions, [P] each, under TRL's names."""
+    """Implicit rewards of chosen and rejected completions, [P] each, under TRL's names.
+
+    A margin that may be rounding alone, as where the policy still is the reference, is a tie: 0 for the accuracy.
+    """
+    ahead = (won > lost) & ~torch.isclose(won, lost, rtol=ROUNDING, atol=ROUNDING)
     return {
         "rewards/chosen": won.mean(),
         "rewards/rejected": lost.mean(),
         "rewards/margins": (won - lost).mean(),
-        "rewards/accuracies": (won > lost).float().mean(),
+        "rewards/accuracies": ahead.float().mean(),
     }
 
 

@@ -160,8 +160,8 @@ _ROWS = (
            "Above 0, the chosen answers are ahead on average. Plain DPO never stops widening it; hinge stops at 1, and "
            "IPO aims at a fixed gap per token.", ROUNDING),
     Metric("rewards/accuracies", "Preference accuracy", "share of pairs with a margin above 0", "",
-           "A tie counts as behind, as in TRL. At the first optimizer step of a stage with a reference it is 0: "
-           "policy and reference are equal, so every pair ties."),
+           "A tie counts as behind, as in TRL; so does a lead within rounding (1e-6). At the first optimizer step of a "
+           "stage with a reference it is 0: policy and reference are equal, so every pair ties."),
     Metric("logps/chosen", "Log-probability, chosen", "mean over chosen answers of Σℓ; of mean ℓ in SimPO and ORPO",
            "nats", "Learning from pairs, it may fall while the margin grows, if the rejected answers fall faster. "
            "Learning from examples, it should rise."),

@@ -230,3 +230,11 @@ def test_where_all_answers_are_alike_nobody_is_waited_for(start: Start, monkeypa
     assert set(_of(records, Scored, 1).roles) == {"tie"}
     assert not [r for r in records if isinstance(r, Stepped)]
     driver.close()
+
+
+def test_a_margin_that_may_be_rounding_is_a_tie() -> None:
+    won = torch.tensor([1e-7, -1e-7, 0.0, 2e-6, 0.3, -0.3, -100.00001, -100.0])
+    lost = torch.tensor([0.0, 0.0, 0.0, 0.0, 0.1, 0.1, -100.0, -100.00001])
+    found = learn_from_answers._margin_metrics(won, lost)
+    assert found["rewards/accuracies"].item() == 2 / 8
+    assert found["rewards/margins"].item() == pytest.approx(-0.2 / 8, abs=1e-5)
