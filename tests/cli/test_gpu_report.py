@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -181,3 +182,16 @@ def test_every_check_is_there() -> None:
     for check in (REFERENCE, *(each for group in GROUPS for each in group)):
         module, _, name = check.place.partition(":")
         assert callable(getattr(__import__(f"{checks.__package__}.{module}", fromlist=[name]), name))
+
+
+def test_waits_are_those_that_torch_warns_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[str] = []
+
+    def advance() -> None:
+        for said in ["called a synchronizing CUDA operation"] * 3 + ["something else"]:
+            warnings.warn(said, stacklevel=1)
+
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    line = speed._waits(torch.device("cuda"), advance)
+    assert line == Line(OK, "waits", "3 in an update, copies to the host included")
+    assert modes == ["warn", "default"]

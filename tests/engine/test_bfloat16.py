@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.agreement import precision
 from rlplay.engine.driver import Driver
 from rlplay.engine.master_weights import MasterAdamW
@@ -21,6 +22,7 @@ from rlplay.engine.model import load_model
 from rlplay.engine.weights import Weights
 from rlplay.trace.records import AnyRecord, Finished, Notice, Sampled, Started, Stepped
 from rlplay.trace.runfile import RunReader
+from tests.engine.conftest import FROM_ANSWERS, FROM_REWARDS
 from tests.engine.test_update import only
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
@@ -111,3 +113,18 @@ def test_adapters_beside_a_bfloat16_base_are_float32(start: Start) -> None:
     driver.close()
     assert {p.dtype for p in driver._state.parameters.values()} == {torch.float32}
     assert math.isfinite(only(Finished, records)[0].metrics["loss"])
+
+
+@pytest.mark.parametrize("name", [*FROM_REWARDS, *FROM_ANSWERS])
+@pytest.mark.usefixtures("opinionated")
+def test_every_algorithm_trains_in_it(start: Start, name: str) -> None:
+    """As it is the default on a GPU."""
+    axes = PRESETS[name].axes
+    steps = axes.get("reward_stream", "outcome") != "outcome"
+    own = {} if name in FROM_REWARDS else {"reward": []}
+    driver, records = start(scenario=HALF | own, reward="halves" if steps else "uneven", **axes)
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    (finished,) = only(Finished, records)
+    assert all(math.isfinite(value) for value in finished.metrics.values())
+    assert not [notice for notice in only(Notice, records) if notice.level != "info"]
