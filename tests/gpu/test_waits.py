@@ -6,12 +6,14 @@ kernels. To see where a number comes from, `print(found)` and run the test with 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
 import pytest
 
 from rlplay.trace.records import Stepped
+from tests.engine.conftest import score_by_opinion
 from tests.gpu.counting import Found, counted
 from tests.gpu.play import GPU, run
 
@@ -30,41 +32,65 @@ LIMITS = {
     "score": Most(waits=0, kernels=0),
     "credit": Most(waits=2, kernels=300),
     "update": Most(waits=2, kernels=900),
-    "after": Most(waits=5, kernels=320),
+    "after": Most(waits=4, kernels=320),
 }
 """Of an update by GRPO: 32 answers of the bundled model, one optimizer step, all that is looked at on the screen."""
-BESIDE_POSITIONS = Most(waits=8, kernels=420)
+BESIDE_POSITIONS = Most(waits=7, kernels=420)
 """Of sampling: reading the prompts, and copies at its beginning and end."""
 
 
+EACH_STEP = Most(waits=3, kernels=850)
+"""Of each optimizer step, where an update has several, or learns from pairs."""
+
+
+@dataclass
+class Update:
+    """What each phase of an update does, and how many optimizer steps it takes."""
+
+    phases: dict[str, Found] = field(default_factory=dict)
+    steps: int = 0
+
+
 @cache
-def update(length: int) -> dict[str, Found]:
-    """What each phase of a second update does; answers have at most `length` tokens."""
-    played = run(GPU, scenario={"model": "pocket"}, num_prompts=4, num_generations=8, max_completion_length=length).go(
-        1
-    )
+def update(length: int, algorithm: str = "grpo", reward: str = "uneven") -> Update:
+    """Of a second update; answers have at most `length` tokens."""
+    sizes = {"num_prompts": 4, "num_generations": 8, "max_completion_length": length}
+    played = run(GPU, scenario={"model": "pocket"}, reward=reward, algorithm=algorithm, **sizes).go(1)
     played.driver._look_again = float("inf")  # whether the screen looks in between is a matter of time
-    found, steps = {}, len(played.of(Stepped))
-    for _ in range(5):
-        phase = played.driver.status().phase
-        with counted() as found[phase]:
+    found, before = Update(), len(played.of(Stepped))
+    while played.driver.status().update == 1:
+        with counted() as counts:
+            phase = played.driver.status().phase
             played.go(1, "phase")
-        print(phase, found[phase])
-    assert len(played.of(Stepped)) == steps + 1
+        found.phases[phase] = counts
+        print(phase, counts)
+    found.steps = len(played.of(Stepped)) - before
     played.driver.close()
     return found
 
 
 @pytest.mark.parametrize("phase", LIMITS)
 def test_a_phase_waits_and_launches_at_most(phase: str) -> None:
-    found, most = update(24)[phase], LIMITS[phase]
+    found, most = update(24).phases[phase], LIMITS[phase]
     assert found.waits.total() <= most.waits, found
     assert found.kernels.total() <= most.kernels, found
 
 
+@pytest.mark.parametrize(("algorithm", "steps"), [("ppo", 8), ("dpo", 1)])
+def test_an_optimizer_step_waits_and_launches_at_most(
+    algorithm: str, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score_by_opinion(monkeypatch)
+    made = update(8, algorithm, "" if algorithm == "dpo" else "uneven")
+    found = made.phases["update"]
+    assert made.steps == steps
+    assert found.waits.total() <= EACH_STEP.waits * steps, found
+    assert found.kernels.total() <= EACH_STEP.kernels * steps, found
+
+
 @pytest.mark.parametrize("length", [8, 24])
 def test_sampling_waits_at_every_eighth_position_and_launches_graphs_alone(length: int) -> None:
-    found = update(length)["sample"]
+    found = update(length).phases["sample"]
     assert found.replays == length - 1
     assert found.waits.total() <= BESIDE_POSITIONS.waits + (length - 1) // EIGHTH, found
     assert found.kernels.total() <= BESIDE_POSITIONS.kernels, found
