@@ -93,7 +93,7 @@ def measured(way: str, model: Path, device: str, answers: int, length: int) -> d
     with tempfile.TemporaryDirectory() as folder:
         driver = Driver(Job(scenario, f"{folder}/r.rlplay", device, threads=1), found.append)
         driver.load(lambda what, fraction: None)
-        driver._store.keep = lambda *given, **named: None  # type: ignore[method-assign]
+        driver._store.begin = lambda *given, **named: None  # type: ignore[method-assign]
         driver.advance("update", 1, lambda: False)
         gradient = {name: p.grad for name, p in driver._state.parameters.items() if p.grad is not None}
         tokens = next(r.token_ids for r in found if isinstance(r, Sampled) and r.done)
@@ -101,7 +101,6 @@ def measured(way: str, model: Path, device: str, answers: int, length: int) -> d
         del gradient
         driver.advance("update", _UPDATES - 1, lambda: False)
         peak = _peak(device) - before
-        driver._keep = lambda *given, **named: None  # type: ignore[method-assign]
         driver.close()
     seconds = min(sum(r.timings[p] for p in _TIMED) for r in found if isinstance(r, Finished))
     estimate = needs(AutoConfig.from_pretrained(model), Weights.of(scenario), resolve(settings)).memory

@@ -1,10 +1,11 @@
 """One update against TRL's GRPOTrainer: same model, prompts, reward, batch and thread count; and against arithmetic.
 
-    python -m tests.benchmarks.bench_update [--rounds 3] [--threads 1]
+    python -m tests.benchmarks.bench_update [--rounds 3] [--threads 1] [--sizes 29M 117M]
 
 64 completions (8 prompts x 8) of at most 32 tokens, float32. "equal" lengths: no token ends a completion; "natural":
 the bundled model's own lengths, both with a KL to the reference in the loss. "late": natural lengths without a KL, and
 only one group in eight has rewards that differ, as late in a run.
+With `--sizes`, models of random weights as in `bench_scale.py`, with equal lengths and half as many updates.
 
 Every sample is a fresh process, the two alternate, and medians of the updates after the first two are compared. Times
 are CPU seconds of the process, which other work on the machine disturbs least; with one thread that is the wall clock
@@ -32,7 +33,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-UPDATES, WARM_UP = 8, 2
+from tests.benchmarks.bench_scale import SIZES, saved_model
+
+UPDATES, OF_A_SIZE, WARM_UP = 8, 4, 2
 LEARNING_RATE = 1e-6
 KINDS = {"equal": ("correct", 0.04), "natural": ("correct", 0.04), "late": ("settled", 0.0)}
 """The reward function and the weight β of the KL, by what is measured."""
@@ -65,7 +68,7 @@ def model_folder(folder: Path, natural: bool) -> Path:
     return out
 
 
-def time_trl(model: str, kind: str) -> list[float]:
+def time_trl(model: str, kind: str, updates: int) -> list[float]:
     """CPU seconds per optimisation step."""
     from datasets import Dataset
     from transformers import AutoTokenizer, TrainerCallback
@@ -81,12 +84,12 @@ def time_trl(model: str, kind: str) -> list[float]:
             self.ends.append(time.process_time())
 
     clock, (reward, beta) = Clock(), KINDS[kind]
-    rows = Dataset.from_list([{"prompt": e.prompt} for e in load_task("word_problems").train[: 8 * UPDATES]])
+    rows = Dataset.from_list([{"prompt": e.prompt} for e in load_task("word_problems").train[: 8 * updates]])
     with tempfile.TemporaryDirectory() as out:
         config = GRPOConfig(
             output_dir=out, per_device_train_batch_size=64, num_generations=8, max_completion_length=32, beta=beta,
             learning_rate=LEARNING_RATE, bf16=False, gradient_checkpointing=False, use_cpu=True, report_to="none",
-            max_steps=UPDATES, loss_type="grpo", save_strategy="no", disable_tqdm=True, logging_steps=1000,
+            max_steps=updates, loss_type="grpo", save_strategy="no", disable_tqdm=True, logging_steps=1000,
         )  # fmt: skip
         tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
         rewards = [globals()[reward]]
@@ -95,7 +98,7 @@ def time_trl(model: str, kind: str) -> list[float]:
     return [b - a for a, b in pairwise(clock.ends)]
 
 
-def time_rlplay(model: str, kind: str, record: bool) -> list[list[float]]:
+def time_rlplay(model: str, kind: str, updates: int, record: bool) -> list[list[float]]:
     """CPU seconds per update, running free, those that its arithmetic would take at torch's rate and at the fastest,
     and the share of sampling."""
     from rlplay.engine import driver, onednn
@@ -121,7 +124,7 @@ def time_rlplay(model: str, kind: str, record: bool) -> list[list[float]]:
     with tempfile.TemporaryDirectory() as out:
         scenario = Scenario(
             name="bench", title="", question="", model=model, task="word_problems",
-            reward=[f"{__file__}:{reward}"], eval_every=0, max_updates=UPDATES,
+            reward=[f"{__file__}:{reward}"], eval_every=0, max_updates=updates,
             settings={"algorithm": "grpo", "num_prompts": 8, "num_generations": 8, "max_completion_length": 32,
                       "beta": beta, "learning_rate": LEARNING_RATE},
         )  # fmt: skip
@@ -169,10 +172,11 @@ def without_recording() -> None:
     RunWriter.append = lambda self, record: None  # type: ignore[method-assign]
 
 
-def one(what: str, kind: str, model: str, threads: int) -> list[float]:
+def one(what: str, kind: str, model: str, updates: str, threads: str) -> list[float]:
     """Medians of what `time_rlplay` measures, in a fresh process; 0 if not counted."""
-    env = os.environ | {"OMP_NUM_THREADS": str(threads), "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-m", "tests.benchmarks.bench_update", "--child", what, "--kind", kind, "--model", model]
+    env = os.environ | {"OMP_NUM_THREADS": threads, "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "tests.benchmarks.bench_update", "--child", what, "--kind", kind]
+    command += ["--model", model, "--updates", updates]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
@@ -180,39 +184,47 @@ def one(what: str, kind: str, model: str, threads: int) -> list[float]:
 
 
 def main() -> None:
-    """Alternate the three, print medians and ratios."""
+    """Measure one way in this process, or compare all of them."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=[])
     parser.add_argument("--child")
     parser.add_argument("--kind", choices=KINDS, default="equal")
     parser.add_argument("--model", default="")
+    parser.add_argument("--updates", type=int, default=UPDATES)
     given = parser.parse_args()
     if given.child:
         import torch
 
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
         if given.child == "trl":
-            times = time_trl(given.model, given.kind)
+            times = time_trl(given.model, given.kind, given.updates)
             print(json.dumps([times, *[[0.0] * len(times)] * 3]))
         else:
-            print(json.dumps(time_rlplay(given.model, given.kind, given.child == "rlplay")))
+            print(json.dumps(time_rlplay(given.model, given.kind, given.updates, given.child == "rlplay")))
         return
     with tempfile.TemporaryDirectory() as folder:
-        for kind in KINDS:
-            model = str(model_folder(Path(folder), kind != "equal"))
-            kinds = ("trl", "rlplay", "bare")
-            rounds = [[one(what, kind, model, given.threads) for what in kinds] for _ in range(given.rounds)]
-            columns = [
-                [statistics.median(part) for part in zip(*column, strict=True)] for column in zip(*rounds, strict=True)
-            ]
-            (trl, *_), (rlplay, torchs, roofline, sampling), (bare, *_) = columns
-            print(
-                f"{kind:8} TRL {trl * 1000:.0f} ms, rlplay {rlplay * 1000:.0f} ms: {trl / rlplay:.2f}x faster, "
-                f"{rlplay / roofline:.2f} times the roofline, {rlplay / torchs:.2f} by torch's own products, "
-                f"{sampling:.0%} of it sampling; "
-                f"recording costs {100 * (rlplay / bare - 1):+.0f} %"
-            )
+        for size in given.sizes:
+            model = saved_model(size, Path(folder) / size)
+            report(size, given.rounds, ["equal", str(model), str(OF_A_SIZE), str(given.threads)])
+        for kind in () if given.sizes else KINDS:
+            model = model_folder(Path(folder), kind != "equal")
+            report(kind, given.rounds, [kind, str(model), str(UPDATES), str(given.threads)])
+
+
+def report(name: str, rounds: int, words: list[str]) -> None:
+    """Alternate the three ways to play, and print medians and ratios; `words` are as in `one`."""
+    ways = ("trl", "rlplay", "bare")
+    found = [[one(what, *words) for what in ways] for _ in range(rounds)]
+    columns = [[statistics.median(part) for part in zip(*column, strict=True)] for column in zip(*found, strict=True)]
+    (trl, *_), (rlplay, torchs, roofline, sampling), (bare, *_) = columns
+    print(
+        f"{name:8} TRL {trl * 1000:.0f} ms, rlplay {rlplay * 1000:.0f} ms: {trl / rlplay:.2f}x faster, "
+        f"{rlplay / roofline:.2f} times the roofline, {rlplay / torchs:.2f} by torch's own products, "
+        f"{sampling:.0%} of it sampling; recording costs {100 * (rlplay / bare - 1):+.0f} %",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
