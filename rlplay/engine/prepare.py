@@ -18,6 +18,7 @@ from rlplay.engine.agreement import settle
 from rlplay.engine.arithmetic import chosen_dtype, compute_as
 from rlplay.engine.estimate import warns
 from rlplay.engine.fit import check_fit, check_settings
+from rlplay.engine.freed_memory import keep_freed_memory
 from rlplay.engine.model import LanguageModel, choose_device, load_model, set_threads, wrap
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.stages import RunStage, stages_of
@@ -52,6 +53,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, RunPlan, Started]:
         allow_functions(stage.settings)
     device = choose_device(job.device)
     threads = set_threads(job.threads)  # only now: accelerate sets a number, too
+    keep_freed_memory()
     compute_as(scenario, device)
     dtype, chosen = chosen_dtype(scenario, device)
     scenario = msgspec.structs.replace(scenario, dtype=dtype)
