@@ -27,7 +27,7 @@ class Prompts:
     ids: Tensor
     mask: Tensor
     given: tuple[Tensor, Tensor] | None = None
-    trees: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    trees: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Passes over them and their completions, laid out for the next model that reads the same (`tree_pass.py`)."""
 
     @cached_property

@@ -25,6 +25,7 @@ from rlplay.engine import ranks, tree_pass
 from rlplay.engine.batch import Prompts, TokenBatch
 from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.compat import cache_of, with_cache
+from rlplay.engine.gather import rows_at
 from rlplay.engine.log_softmax import logprobs_at
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
@@ -67,11 +68,7 @@ class Chunk:
 
     def spread(self, values: Tensor) -> Tensor:
         """What was computed from `logits` or `hidden`, [R, l, ...] or [n, ...], for each token: [R, l, ...]."""
-        if self.places is None:
-            return values
-        # As values[places], but with a gradient that a CPU adds up faster.
-        spread = torch.nn.functional.embedding(self.places, values.reshape(len(values), -1))
-        return spread.view(*self.places.shape, *values.shape[1:])
+        return values if self.places is None else rows_at(values, self.places)
 
     def counted(self, mask: Tensor) -> Tensor:
         """How many of the tokens `mask` [R, l] each of `logits` is before: [R, l] or [n]."""

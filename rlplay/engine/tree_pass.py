@@ -21,6 +21,7 @@ from transformers import AttentionInterface
 
 from rlplay.engine.batch import TokenBatch
 from rlplay.engine.checkpointing import checkpointed
+from rlplay.engine.gather import rows_at
 from rlplay.engine.prefix_tree import Blocks, Ints, PrefixTree, blocks_of, prefix_tree
 from rlplay.engine.transfer import to_device
 
@@ -164,6 +165,4 @@ def _attention(
 
 def _fetched(states: Tensor, keys: Tensor, blocks: int) -> Tensor:
     """Those of `states` [1, heads, M, D] at the nodes `keys` [B * K]: [B, heads, K, D]."""
-    heads, width = states.shape[1], states.shape[3]
-    rows = torch.nn.functional.embedding(keys, states.transpose(1, 2).reshape(-1, heads * width))
-    return rows.view(blocks, -1, heads, width).transpose(1, 2)
+    return rows_at(states[0].transpose(0, 1), keys.view(blocks, -1)).transpose(1, 2)
