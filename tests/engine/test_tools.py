@@ -145,7 +145,9 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def say(*turns: str) -> None:
         class Scripted:
-            def __init__(self, lm: LanguageModel, _prompts: Prompts, group: Tensor, _length: int) -> None:
+            at: Tensor | None = None
+
+            def __init__(self, lm: LanguageModel, _prompts: Prompts, group: Tensor, _length: int, _slate: None) -> None:
                 words = [i for turn in turns for i in lm.tokenizer(turn, add_special_tokens=False)["input_ids"]]
                 self._left = [[*words] for _ in group]
                 self._vocabulary = lm.vocabulary
