@@ -1,53 +1,68 @@
-"""Trains a small run on the GPUs of the stand-in, one for each process; see test_processes.py.
+"""One of several processes, each on a device of its own of the stand-in; see test_processes.py.
 
-python -m tests.gpu.processes_script MODEL_FOLDER FOLDER
+python -m tests.gpu.processes_script MODEL_FOLDER FOLDER DIES NAME…
+
+trains small runs. Process 1 is killed where DIES says: nowhere, after its first optimizer "step", or in the "sum" of
+gradients.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from tests.gpu import library
 
-UPDATES = 2
-SETTINGS: dict[str, Any] = {"algorithm": "grpo", "num_minibatches": 2, "beta": 0.1}
+DEVICES = 2
 
 
-def main(model: str, folder: Path) -> None:
-    """Leaves the run file, and each process's weights."""
+def join(dies: bool = False) -> None:
+    """Meet the others, in a process that has not loaded torch; one that `dies` is killed at its first sum."""
     stand_in = library.load()
 
-    import torch
+    from tests.gpu import cuda
+
+    cuda.install(stand_in, DEVICES)
 
     from rlplay.engine import ranks
-    from rlplay.engine.driver import Driver
-    from rlplay.processes import in_several
-    from rlplay.scenario.schema import Job, Scenario
-    from rlplay.trusted import follow
-    from tests.engine.conftest import SMALL
-    from tests.gpu import cuda, nccl
+    from tests.gpu import pretended_nccl
 
-    cuda.install(stand_in, devices=2)
-    nccl.install()
-    if in_several():
-        ranks.join(os.environ, "cuda")
+    pretended_nccl.register(dies)
+    ranks._BETWEEN_GPUS, ranks._TRANSFER = pretended_nccl.NAME, timedelta(seconds=1)
+    ranks.join(os.environ, "auto")
+
+
+def train(model: Path, folder: Path, dies: str, names: list[str]) -> None:
+    """Leaves what `tests.engine.processes_script.trained` does; or `lost`, if another process has ended."""
+    own = os.environ["RANK"] == "1"
+    join(own and dies == "sum")
+
+    import pytest
+
+    from rlplay.engine import ranks
+    from rlplay.processes import LOST
+    from rlplay.trace.records import AnyRecord, Stepped
+    from rlplay.trusted import follow
+    from tests.engine.conftest import score_by_opinion
+    from tests.engine.processes_script import trained
+
+    score_by_opinion(pytest.MonkeyPatch())
     follow([str(folder / "rewards.py")])
-    scenario = Scenario(
-        name="micro", title="", question="", task="arithmetic", model=model, dtype="float32", max_updates=UPDATES,
-        reward=[f"{folder / 'rewards.py'}:uneven"], settings=SMALL | SETTINGS,
-    )  # fmt: skip
-    driver = Driver(Job(scenario, str(folder / "run.rlplay"), "cuda", threads=1), lambda record: None)
-    driver.load(lambda what, fraction: None)
-    driver.advance("update", UPDATES, lambda: False)
-    rank = os.environ.get("RANK", "0")
-    assert {value.device.index for value in driver._state.parameters.values()} == {int(rank)}
-    assert driver._state.lm.fixed
-    torch.save({name: value.detach().cpu() for name, value in driver._state.parameters.items()}, folder / f"{rank}.pt")
-    driver.close()
+
+    def kill(record: AnyRecord) -> None:
+        if own and dies == "step" and isinstance(record, Stepped):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        for name in names:
+            trained(model, folder, name, "auto", kill)
+    except ranks.LostProcess as error:
+        (folder / "lost").write_text(str(error))
+        sys.exit(LOST)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    train(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4:])
