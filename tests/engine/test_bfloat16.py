@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from rlplay.algorithms.catalogue import PRESETS
+from rlplay.engine import master_weights
 from rlplay.engine.agreement import precision
 from rlplay.engine.driver import Driver
 from rlplay.engine.master_weights import MasterAdamW
@@ -55,6 +56,24 @@ def test_steps_smaller_than_a_bfloat16_add_up() -> None:
             optimizer.step()
     assert plain.item() == 1.0
     assert held.item() == pytest.approx(0.98, abs=0.004)
+
+
+@pytest.mark.parametrize("at_once", [1, 40, 10_000])
+def test_weights_that_move_together_move_as_each_alone(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr(master_weights, "_AT_ONCE", at_once)
+    generator, shapes = torch.Generator().manual_seed(0), [(5, 7), (3,), (33,), (4, 9), (1,)]
+    values = [torch.randn(shape, generator=generator).bfloat16() for shape in shapes]
+    together, alone = ([value.clone().requires_grad_() for value in values] for _ in range(2))
+    optimizers = [MasterAdamW([{"params": together}], lr=0.1), *(MasterAdamW([{"params": [w]}], 0.1) for w in alone)]
+    for step in range(3):
+        for weight, same in zip(together, alone, strict=True):
+            weight.grad = torch.randn(weight.shape, generator=generator).bfloat16()
+            same.grad = weight.grad.clone()
+        together[1].grad = alone[1].grad = None if step == 1 else together[1].grad
+        for optimizer in optimizers:
+            optimizer.step()
+    assert all(torch.equal(weight, same) for weight, same in zip(together, alone, strict=True))
+    assert not any(torch.equal(weight, value) for weight, value in zip(together, values, strict=True))
 
 
 def test_a_run_trains_records_and_goes_back(start: Start, tmp_path: Path) -> None:
