@@ -80,6 +80,12 @@ class TokenBatch:
     lengths: Tensor
     given: Known | None = None
 
+    @classmethod
+    def of(cls, prompts: Prompts, known: Known) -> TokenBatch:
+        """Completions that the host knows, on the device that the prompts are on."""
+        group, ids, lengths = to_device([known.group, known.ids, known.lengths], prompts.ids.device)
+        return cls(prompts, group, ids, lengths, known)
+
     @cached_property
     def known(self) -> Known:
         """`group`, `ids` and `lengths` on the host."""

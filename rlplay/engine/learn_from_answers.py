@@ -113,18 +113,20 @@ def _derivative(batch: Batch, part: _Part, logprobs: Tensor, state: State) -> tu
     """The derivative of the loss of some pairs by the log-probabilities [R, L] of their tokens, and the loss."""
     settings = state.settings
     reference = None if batch.ref_logprobs is None else batch.ref_logprobs[part.there]
-    if reference is not None and state.lm.is_reference():
+    same = reference is not None and state.lm.is_reference()
+    if same:
         reference = logprobs.detach()
-    baseline = _kto_baseline(batch, part, state) if settings.loss_type == "kto" else None
+    baseline = _kto_baseline(batch, part, state, same) if settings.loss_type == "kto" else None
     compared = pair_loss(logprobs, reference, part.mask, part.chosen, baseline, settings)
     return torch.autograd.grad(compared.loss, logprobs)[0], compared
 
 
 @spent_on("forward")
-def _kto_baseline(batch: Batch, part: _Part, state: State) -> Tensor:
-    """KTO's z: each answer of some pairs read as an answer to the batch's next prompt, labelled or not."""
+def _kto_baseline(batch: Batch, part: _Part, state: State, same: bool) -> Tensor:
+    """KTO's z: each answer of some pairs read as an answer to the batch's next prompt, labelled or not; 0 where policy
+    and reference are the `same`."""
     lm, there = state.lm, part.there
-    if lm.is_reference():
+    if same:
         return torch.zeros((), device=lm.device)
     own, count = batch.tokens(part.rows), len(batch.prompts.ids)
     others = replace(own, group=(own.group + 1) % count, given=replace(own.known, group=(own.known.group + 1) % count))

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from rlplay.algorithms.settings import REWARD_MODEL
-from rlplay.engine.batch import Prompts, TokenBatch
+from rlplay.engine.batch import Known, Prompts, TokenBatch
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import forward, laid_out
 from rlplay.engine.state import State
+from rlplay.engine.transfer import to_host
 from rlplay.tasks.task import Example, Message, RewardFunction
 
 
@@ -49,8 +50,9 @@ def rewards_of(state: State) -> dict[str, RewardFunction]:
 def prefix_scores(lm: LanguageModel, model: RewardModel, tokens: TokenBatch) -> Tensor:
     """The score of every beginning of the completions, up to and with each token: [R, L], gradients included."""
     # The hidden states of a pass stand before each token; one more token, never read, brings the one after the last.
-    more = torch.cat([tokens.ids, tokens.ids[:, -1:]], dim=1)
-    longer = TokenBatch(tokens.prompts, tokens.group, more, tokens.lengths + 1)
+    known = tokens.known
+    more = torch.cat([known.ids, known.ids[:, -1:]], dim=1)
+    longer = TokenBatch.of(tokens.prompts, Known(known.group, more, known.lengths + 1))
     parts = []
     for chunk in forward(lm, model.backbone, longer, hidden=True):
         assert chunk.hidden is not None
@@ -64,11 +66,11 @@ def answer_scores(
 ) -> list[float | None]:
     """The score of each completion, by TRL's signature of a reward function; equal prompts are computed once."""
     places: dict[str, int] = {}
-    group = torch.tensor([places.setdefault(repr(prompt), len(places)) for prompt in prompts], device=lm.device)
+    group = torch.tensor([places.setdefault(repr(prompt), len(places)) for prompt in prompts])
     different = {repr(prompt): Example(prompt, {}) for prompt in prompts}
     width = max(len(ids) for ids in completion_ids)
-    ids = torch.tensor([row + [lm.pad_id] * (width - len(row)) for row in completion_ids], device=lm.device)
-    lengths = torch.tensor([len(row) for row in completion_ids], device=lm.device)
-    tokens = TokenBatch(Prompts.of(lm, list(different.values())), group, ids, lengths)
-    scores = prefix_scores(lm, model, tokens)
+    ids = torch.tensor([row + [lm.pad_id] * (width - len(row)) for row in completion_ids])
+    lengths = torch.tensor([len(row) for row in completion_ids])
+    tokens = TokenBatch.of(Prompts.of(lm, list(different.values())), Known(group, ids, lengths))
+    (scores,) = to_host([prefix_scores(lm, model, tokens)])
     return list(scores.gather(1, lengths[:, None] - 1).squeeze(1).tolist())

@@ -30,9 +30,9 @@ class Most(NamedTuple):
 
 LIMITS = {
     "score": Most(waits=0, kernels=0),
-    "credit": Most(waits=2, kernels=300),
-    "update": Most(waits=2, kernels=900),
-    "after": Most(waits=4, kernels=320),
+    "credit": Most(waits=2, kernels=260),
+    "update": Most(waits=2, kernels=760),
+    "after": Most(waits=4, kernels=280),
 }
 """Of an update by GRPO: 32 answers of the bundled model, one optimizer step, all that is looked at on the screen."""
 BESIDE_POSITIONS = Most(waits=7, kernels=420)
