@@ -91,7 +91,7 @@ def key_seconds(env: dict[str, str], keys: int) -> list[float]:
         terminal.wait_for("update 3 ", timeout=60)
         colour = colour_in(terminal.text())
         while len(times) < keys:
-            colour = rest(terminal, 0.05 + 0.013 * (len(times) % 7)) or colour
+            colour = colour_in(rest(terminal, 0.05 + 0.013 * (len(times) % 7))) or colour
             received, began = b"", time.perf_counter()
             terminal.press("c")
             while colour_in(received) in ("", colour):
@@ -111,12 +111,12 @@ def colour_in(written: bytes | str) -> str:
     return "".join((_COLOUR.findall(text) or [("", "")])[-1])
 
 
-def rest(terminal: Terminal, seconds: float) -> str:
-    """Keep reading for a while, so that keys fall at different moments of an update; the last colour named."""
+def rest(terminal: Terminal, seconds: float) -> bytes:
+    """Keep reading for a while, so that keys fall at different moments of an update; what was written."""
     end, received = time.perf_counter() + seconds, b""
     while time.perf_counter() < end:
         received += terminal.receive(0.005)
-    return colour_in(received)
+    return received
 
 
 def main() -> None:
