@@ -104,7 +104,7 @@ async def test_a_careless_widget_changes_nothing() -> None:
 async def test_panels_of_lines_pass_their_borders_and_lines_themselves() -> None:
     async with on_screen(1, size=(120, 35)) as (app, _, pilot):
         app.panels.tokens.border_title = Careless.EVIL
-        app.panels.tokens._strips[0] = [], Strip([Segment("\x1b]0;owned\x07".ljust(99))])
+        app.panels.tokens._strips[0] = Strip([Segment("\x1b]0;owned\x07".ljust(99))])
         app.panels.tokens.refresh()
         await pilot.pause()
         text = "\n".join(strip.text for strip in lines_of(app))

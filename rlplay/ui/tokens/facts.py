@@ -43,6 +43,7 @@ class Facts:
         self._sampled, self._state = update.sampled, _state(update)
         self._lenses: dict[str, Array | None] = {}
         self._spreads: dict[str, tuple[float, float]] = {}
+        self._levels: dict[tuple[str, float, float], Array] = {}
         self._shades: dict[tuple[str, float, float], Array] = {}
         self._answer: tuple[int, AnswerFacts] | None = None
 
@@ -65,14 +66,25 @@ class Facts:
             self._spreads[name] = (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
         return self._spreads[name]
 
+    def levels(self, lens: Lens) -> Array:
+        """The shade of each token, as `levels` of the theme numbers them: int8 [T], all 0 before the lens's phase."""
+        kind = lens.name, lens.low, lens.high
+        if kind not in self._levels:
+            values, sampled = self.lens(lens.name), self.update.sampled
+            count = 0 if sampled is None else len(sampled.token_ids)
+            self._levels[kind] = np.zeros(count, np.int8) if values is None else levels(lens, values)
+        return self._levels[kind]
+
     def shades(self, lens: Lens) -> Array:
         """How many sampled tokens have each shade of `lens`, the lowest first: int64 [levels]."""
         kind = lens.name, lens.low, lens.high
         if kind not in self._shades:
             values, sampled = self.lens(lens.name), self.update.sampled
-            own = np.zeros(0) if values is None or sampled is None else values[sampled.mask == 1]
-            found, lowest = levels(lens, own[np.isfinite(own)]), STEPS if lens.two_sided else 0
-            self._shades[kind] = np.bincount(found + lowest, minlength=lowest + STEPS + 1)
+            found, lowest = self.levels(lens), STEPS if lens.two_sided else 0
+            own = found[:0]
+            if values is not None and sampled is not None:
+                own = found[np.isfinite(values) & (sampled.mask == 1)]
+            self._shades[kind] = np.bincount(own + lowest, minlength=lowest + STEPS + 1)
         return self._shades[kind]
 
     @property

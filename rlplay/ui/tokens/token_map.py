@@ -83,6 +83,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         self._order: list[int] = []
         self._lens: Lens | None = None
         self._values: Array | None = None
+        self._shades: Array | None = None
         self._clips: Array | None = None
         self._means: Array | None = None
         self._repeated: dict[int, int] = {}
@@ -117,7 +118,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         self._found = None if finder is None or finder.found is None else finder.found.tokens
         self._folds = Folds(copies, set(unfolded), self._seen)
         self._sampled = sampled
-        self._values = self._means = None
+        self._values = self._shades = self._means = None
         self._repeated = {} if update is None else repeated(update, order)
         alike, past, counts = False, (False, False), list[int]()
         if update is not None and sampled is not None:
@@ -126,7 +127,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
             if self._values is not None:
                 ends = np.array(facts.spread(lens.name))
                 alike, past = not levels(lens, ends).any(), off_scale(lens, ends)
-                counts = facts.shades(lens).tolist()
+                self._shades, counts = facts.levels(lens), facts.shades(lens).tolist()
             if not unchanged:
                 clips = facts.lens("clip_state")
                 self._clips = None if clips is None else np.nan_to_num(clips).astype(np.int8)
@@ -299,10 +300,10 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
 
     def _levels(self, start: int, cells: list[TokenPiece]) -> list[int]:
         """The levels of the tokens of a line, whose answer begins at `start`."""
-        if self._values is None or self._lens is None or not cells:
+        if self._shades is None or not cells:
             return [0] * len(cells)
         first = cells[0].token
-        found = levels(self._lens, self._values[start + first : start + cells[-1].token + 1]).tolist()
+        found = self._shades[start + first : start + cells[-1].token + 1].tolist()
         return [found[cell.token - first] for cell in cells]
 
     def _edge(self, completion: int) -> Style:
