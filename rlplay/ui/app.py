@@ -96,6 +96,7 @@ class RlplayApp(GatedApp):
     def __init__(self, source: Source, others: Sequence[Source] = (), plan: Plan = NO_PLAN) -> None:
         """Show `source` as `plan` says; `others` are runs to compare it with."""
         self._themes: tuple[int, dict[str, Theme]] = -1, {}
+        self._in_use: tuple[str, Theme] | None = None
         lend_caches()
         super().__init__()
         if self.theme == "textual-dark":
@@ -128,9 +129,16 @@ class RlplayApp(GatedApp):
     def available_themes(self) -> dict[str, Theme]:
         """Textual's themes and ours, available from the start so that TEXTUAL_THEME can name them."""
         registered = super().available_themes
-        if len(registered) != self._themes[0]:  # Textual asks for them at every line that it draws
+        if len(registered) != self._themes[0]:
             self._themes = len(registered), registered | {theme.name: theme for theme in THEMES}
         return self._themes[1]
+
+    @property
+    def current_theme(self) -> Theme:
+        """The theme in use, looked up once: Textual asks for it twice for every line that it draws."""
+        if self._in_use is None or self._in_use[0] != self.theme:
+            self._in_use = self.theme, super().current_theme
+        return self._in_use[1]
 
     def notify(self, message: str, **more: Any) -> None:
         """Show a message at the top right, unless it is there already."""

@@ -23,6 +23,7 @@ from textual.strip import Strip
 from textual.widgets import Input, OptionList
 
 from rlplay.ui import compat
+from rlplay.ui.parts.over_another import MainScreen
 from tests.privates import defined, foreign, members, modules, overridden
 from tests.ui.stage import home, on_screen, pressed, settled, until
 
@@ -36,12 +37,15 @@ USED: list[tuple[type, str, list[str]]] = [
     (Screen, "_compositor_refresh", []),
     (Screen, "_dirty_regions", []),
     (Screen, "_dirty_widgets", []),
+    (Screen, "_layout_required", []),
     (Screen, "_on_timer_update", []),
+    (Screen, "_repaint_regions", []),
     (Screen, "_repaint_required", []),
     (Screen, "_screen_resized", ["size"]),
     (Screen, "_set_dirty", ["regions"]),
     (Screen, "_update_timer", []),
     (Compositor, "_dirty_regions", []),
+    (Compositor, "_get_renders", ["crop"]),
     (Compositor, "_render_chops", ["crop", "is_rendered_line"]),
     (App, "_background_screens", []),
     (App, "_notifications", []),
@@ -151,6 +155,7 @@ def test_every_name_that_is_used_is_tested() -> None:
                 wanted |= set(overridden(kind))
     # Of classes that have no base of Textual, so that nothing tells these names from their own.
     hooks = {"_compositor_refresh", "_screen_resized", "_on_timer_update", "_repaint_required"}
+    hooks |= {"_compositor", "_get_renders"}
     assert hooks <= defined(modules()["rlplay.ui.compat"])
     assert wanted | hooks == names
 
@@ -166,6 +171,12 @@ async def test_without_a_name_textual_draws_the_screen_below_itself(name: str, m
         await pressed(pilot, "o")
         assert app.screen._seen_below is None
         assert texts(app) == before
+
+
+def test_without_a_name_textual_asks_every_widget_for_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(MainScreen()._compositor, compat.Near)
+    monkeypatch.setattr(compat, "_TO_COMPOSE", ("renamed",))
+    assert type(MainScreen()._compositor) is Compositor
 
 
 def texts(app: Any) -> list[str]:

@@ -6,6 +6,7 @@ import time
 from abc import abstractmethod
 from typing import ClassVar
 
+from textual.events import ScreenResume
 from textual.screen import ScreenResultType
 
 from rlplay.ui.parts.over_another import Dialogue
@@ -37,7 +38,7 @@ class Following(Dialogue[ScreenResultType]):
         """Another dialogue lies above."""
         self._covered = True
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, _event: ScreenResume) -> None:
         """Look again: what lay above may have stood in the way. The first resume follows the opening."""
         if self._covered:
             self._seen, self._covered = None, False
