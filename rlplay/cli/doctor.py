@@ -97,6 +97,8 @@ def _devices() -> Iterator[str]:
     for index in range(torch.cuda.device_count()):
         memory = torch.cuda.get_device_properties(index).total_memory / 2**30
         yield f"device        cuda:{index}, {torch.cuda.get_device_name(index)}, {memory:.0f} GiB"
+    if torch.cuda.device_count():
+        yield "GPU report    'rlplay doctor --gpu' tries the engine there, in a minute or two"
     if torch.backends.mps.is_available():
         yield "device        mps"
 

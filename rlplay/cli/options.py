@@ -26,9 +26,14 @@ _CHANGES = (
         help="Of the model's weights: float32, bfloat16, or auto: bfloat16 on a GPU that computes in it, but float32 "
         "for the bundled model and worlds.  [default: auto]",
     ),
-    click.option("--tf32", is_flag=True, default=None, help="On a GPU: float32 products round their factors to TF32."),
     click.option(
-        "--full_determinism", is_flag=True, default=None, help="On a GPU: only kernels that add in one order; slower."
+        "--tf32", is_flag=True, default=None, help="On a GPU: float32 products with 10 bits of their factors."
+    ),
+    click.option(
+        "--full_determinism",
+        is_flag=True,
+        default=None,
+        help="On a GPU: kernels that add in one order, where torch has them.",
     ),
     click.option("--use_peft", is_flag=True, default=None, help="Train LoRA adapters; the model's weights stay."),
     click.option("--lora_r", type=WholeNumber(1), metavar="N", help="Rank of the adapters.  [default: 16]"),

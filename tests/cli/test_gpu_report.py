@@ -6,12 +6,14 @@ import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from rlplay.cli import doctor
 from rlplay.cli.gpu_report import checks, numbers, played, report, speed, trl_update
 from rlplay.cli.gpu_report.checks import FAILS, GROUPS, NOT_TRIED, OK, REFERENCE, Check, Line, NotTriedError
 from rlplay.cli.gpu_report.report import NoGpuError, shown
@@ -195,3 +197,13 @@ def test_waits_are_those_that_torch_warns_of(monkeypatch: pytest.MonkeyPatch) ->
     line = speed._waits(torch.device("cuda"), advance)
     assert line == Line(OK, "waits", "3 in an update, copies to the host included")
     assert modes == ["warn", "default"]
+
+
+def test_the_doctor_names_the_report_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert any("--gpu" in line for line in doctor._devices()) == torch.cuda.is_available()
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "GPU")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=2**34))
+    lines = list(doctor._devices())
+    assert "device        cuda:0, GPU, 16 GiB" in lines
+    assert any("rlplay doctor --gpu" in line for line in lines)

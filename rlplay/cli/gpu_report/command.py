@@ -21,7 +21,7 @@ def gpu_report(device: str) -> int:
     try:
         for number, line in enumerate(report(device, progress.tell)):
             progress.clear()
-            if not number:
+            if not number and device != "cpu":
                 click.echo("rlplay on a GPU: paste all of this into an issue")
             click.echo(shown(Line(*map(visible, line))))
             failures += line.status == FAILS
