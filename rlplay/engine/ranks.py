@@ -11,7 +11,7 @@ import atexit
 import io
 import os
 import pickle
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -33,6 +33,9 @@ _TRANSFER = timedelta(minutes=5)
 
 _NCCL_GIVES_UP = 2 * _TRANSFER
 """Then NCCL's own watchdog ends the process, should a wait with `_TRANSFER` not return."""
+
+_AT_ONCE = 2**22
+"""Numbers of small gradients that are added up in one exchange: each costs time of its own."""
 
 _BETWEEN_GPUS = "nccl"
 """What adds up gradients on GPUs; everything else goes by gloo, which notices who has ended."""
@@ -192,9 +195,25 @@ def add_gradients(parameters: Iterable[Tensor]) -> None:
 
 @spent_on("exchange")
 def _add(gradients: list[Tensor]) -> None:
-    sums = [dist.all_reduce(gradient, group=_gpus, async_op=True) for gradient in gradients]
-    for each_sum in reversed(sums):  # NCCL's end one after the other, so that this waits once
-        each_sum.wait(_TRANSFER)
+    for bunch in _bunches(gradients):
+        whole = torch.cat([gradient.flatten() for gradient in bunch]) if len(bunch) > 1 else bunch[0]
+        dist.all_reduce(whole, group=_gpus, async_op=True).wait(_TRANSFER)
+        if len(bunch) > 1:
+            for gradient, part in zip(bunch, torch.split(whole, [each.numel() for each in bunch]), strict=True):
+                gradient.copy_(part.view_as(gradient))
+
+
+def _bunches(gradients: list[Tensor]) -> Iterator[list[Tensor]]:
+    """Neighbours of one dtype, at most `_AT_ONCE` numbers in all, or a larger one by itself."""
+    bunch: list[Tensor] = []
+    for gradient in gradients:
+        size = sum(each.numel() for each in bunch) + gradient.numel()
+        if bunch and (size > _AT_ONCE or gradient.dtype != bunch[0].dtype):
+            yield bunch
+            bunch = []
+        bunch.append(gradient)
+    if bunch:
+        yield bunch
 
 
 def by_rows(rows: int, compute: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
