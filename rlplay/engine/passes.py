@@ -120,7 +120,9 @@ def forward(
     again = lm.checkpointing and torch.is_grad_enabled()
     passes = lm.cacheless if again and lm.cacheless else lm.passes
     if passes == "tree":
-        for rows in torch.split(torch.arange(len(tokens.ids)), fitting):
+        # Its mask has as many numbers as all tokens have keys, which may be more than there are words.
+        masked = LOGITS_AT_ONCE // (tokens.ids.shape[1] * (tokens.prompts.ids.shape[1] + tokens.ids.shape[1]))
+        for rows in torch.split(torch.arange(len(tokens.ids)), max(1, min(fitting, masked))):
             yield _tree(model, tokens, rows, hidden, again, lm.policy.get_input_embeddings().weight)
         return
     if passes == "shared":

@@ -72,24 +72,21 @@ _SIZES = (8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 
 def blocks_of(tree: PrefixTree) -> Blocks:
     """The blocks of the size that costs least by count: large ones compare more, small ones fetch more keys."""
-    count = len(tree.ids)
     number, size, keys = min((_tried(tree, size) for size in _SIZES), key=_cost)
     nodes = np.arange(number * size).reshape(number, size)
-    real = nodes < count
-    nodes[~real] = 0
-    first = nodes[:, 0]
-    above = np.arange(keys - size)
+    real = nodes < len(tree.ids)
+    depths = np.where(real, tree.depths[np.minimum(nodes, len(tree.ids) - 1)], 0)
+    first, above = nodes[:, 0], np.arange(keys - size)
     ancestors = tree.paths[tree.owners[first][:, None], np.minimum(above, tree.paths.shape[1] - 1)]
-    known = above < tree.depths[first][:, None]
-    found = np.concatenate([np.where(known, ancestors, 0), nodes], axis=1)
-    depths = np.where(np.concatenate([known, real], axis=1), tree.depths[found], tree.paths.shape[1])[:, None]
-    own, paths = tree.depths[nodes][:, :, None], tree.paths[tree.owners[nodes]]
-    at = np.take_along_axis(paths, np.broadcast_to(np.minimum(depths, own), (number, size, keys)), axis=2)
-    visible = (at == found[:, None]) & (depths <= own)
-    visible[~real] = False
-    visible[:, np.arange(size), keys - size + np.arange(size)] = True
-    found[:, keys - size :][~real] = np.arange(count, number * size)
-    return Blocks(found, visible)
+    # In the order of nodes, one at depth d ends what was deeper: of the nodes before a node, those are its ancestors
+    # that no node since, itself included, is as high as.
+    over = above < np.minimum.accumulate(depths, axis=1)[:, :, None]
+    since = np.where(np.tri(size, dtype=bool), tree.paths.shape[1], depths[:, None])
+    inside = (np.minimum.accumulate(since, axis=2) > depths[:, :, None]).swapaxes(1, 2) & np.tri(size, dtype=bool)
+    visible = np.concatenate([over, inside], axis=2)
+    visible[~real] = np.arange(keys) == keys - size + np.nonzero(~real)[1][:, None]
+    known = above < depths[:, :1]
+    return Blocks(np.concatenate([np.where(known, ancestors, 0), nodes], axis=1), visible)
 
 
 def _tried(tree: PrefixTree, size: int) -> tuple[int, int, int]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface
 
-from rlplay.engine import tree_pass
+from rlplay.engine import passes, tree_pass
 from rlplay.engine.batch import Prompts, TokenBatch
 from rlplay.engine.driver import Driver
 from rlplay.engine.model import Kind, LanguageModel
@@ -90,6 +90,19 @@ def test_every_distinct_beginning_is_computed_once(monkeypatch: pytest.MonkeyPat
     assert chunk.logits.shape == (len(before), 40)
     assert len(every) <= seen[0] < len(every) + 8, "blocks are filled up"
     assert len(every) < int(tokens.lengths.sum()) / 1.5
+
+
+def test_long_answers_of_few_words_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mask has a number for every token and key, however small the vocabulary is."""
+    lm, tokens = _model("llama"), _alike()
+    lm.passes = "tree"
+    monkeypatch.setattr(passes, "LOGITS_AT_ONCE", 24 * 7 * 40)
+    assert len(list(forward(lm, lm.policy, tokens))) == 1
+    wide = TokenBatch(tokens.prompts, tokens.group, tokens.ids.repeat(1, 6), tokens.lengths + 35)
+    monkeypatch.setattr(passes, "LOGITS_AT_ONCE", 24 * 42 * 40)
+    parts = list(forward(lm, lm.policy, wide))
+    assert sorted(row for part in parts for row in part.rows.tolist()) == list(range(24))
+    assert len(parts) == 2
 
 
 def test_an_update_lays_its_batch_out_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
