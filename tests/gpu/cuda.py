@@ -154,7 +154,7 @@ class Graph:
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global", **_others: Any) -> None:
         """Capture from now on."""
         failures.captures += 1
-        call("graph_begin", self._graph)
+        call("graph_begin", self._graph, capture_error_mode == "thread_local")
         if failures.memory_in_capture >= 0:
             call("fail_allocation", failures.memory_in_capture)
 
@@ -192,14 +192,21 @@ class Graph:
 class Capture:
     """As `torch.cuda.graph`. What fails within it is hidden by its own error, as on a GPU."""
 
-    def __init__(self, cuda_graph: Graph, pool: Any = None, stream: Stream | None = None, **options: Any) -> None:
-        self._graph, self._stream = cuda_graph, stream or Stream()
+    def __init__(
+        self,
+        cuda_graph: Graph,
+        pool: Any = None,
+        stream: Stream | None = None,
+        capture_error_mode: str = "global",
+        **_others: Any,
+    ) -> None:
+        self._graph, self._stream, self._mode = cuda_graph, stream or Stream(), capture_error_mode
 
     def __enter__(self) -> None:
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
         self._stream.__enter__()
-        self._graph.capture_begin()
+        self._graph.capture_begin(capture_error_mode=self._mode)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         global _capture_lost  # noqa: PLW0603 - a process has one allocator

@@ -27,7 +27,7 @@ _INTEGER, _POINTER = ctypes.c_int64, ctypes.c_void_p
 _ARGUMENTS = {
     "set_limit": [ctypes.c_int, ctypes.c_size_t], "fail_allocation": [_INTEGER], "set_stream": [ctypes.c_int, _INTEGER],
     "record": [_INTEGER], "is_done": [_INTEGER, _INTEGER], "finish": [_INTEGER, _INTEGER],
-    "go_after": [_INTEGER, _INTEGER, _INTEGER], "graph_delete": [_POINTER], "graph_begin": [_POINTER],
+    "go_after": [_INTEGER, _INTEGER, _INTEGER], "graph_delete": [_POINTER], "graph_begin": [_POINTER, ctypes.c_int],
     "graph_replay": [_POINTER], "graph_kernels": [_POINTER], "on_wait": [WAIT],
 }  # fmt: skip
 _RETURNS = {"used": ctypes.c_size_t, "peak": ctypes.c_size_t, "stream": _INTEGER, "record": _INTEGER, "graph": _POINTER}

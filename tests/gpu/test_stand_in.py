@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -169,6 +170,20 @@ def test_gradients_and_an_optimizer_step_can_be_captured() -> None:
         same.square().sum().backward()
         optimizers[1].step()
     torch.testing.assert_close(weights.detach().cpu(), same.detach(), rtol=0, atol=1e-6)
+
+
+def test_another_thread_may_work_while_one_captures() -> None:
+    value, found = numbers(3).to(GPU), list[float]()
+    thread = threading.Thread(target=lambda: found.append(float((value * 2).sum())))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        made = value + 1
+        thread.start()
+        thread.join()
+    graph.replay()
+    assert found == [6.0]
+    assert graph.kernels() == {"aten::add": 1}
+    assert torch.equal(made.cpu(), numbers(3) + 1)
 
 
 FORBIDDEN: dict[str, Callable[[Tensor], object]] = {

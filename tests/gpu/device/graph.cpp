@@ -3,8 +3,11 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstring>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -30,6 +33,16 @@ struct Graph {
 namespace {
 
 std::atomic<Graph*> underway{nullptr};
+std::atomic<bool> of_one_thread{false};  // what other threads give the device meanwhile is no part of the graph
+std::thread::id owner;
+
+// Whether this thread works for the capture: the one that began it, or autograd's.
+bool takes_part() {
+  if (!of_one_thread || std::this_thread::get_id() == owner) return true;
+  char name[16] = "";
+  pthread_getname_np(pthread_self(), name, sizeof(name));
+  return std::strncmp(name, "pt_autograd", 11) == 0;
+}
 
 void keep_alive_check(const at::Tensor& tensor) {
   if (!on_gpu(tensor)) return;
@@ -40,7 +53,7 @@ void keep_alive_check(const at::Tensor& tensor) {
 
 }  // namespace
 
-bool capturing() { return underway != nullptr; }
+bool capturing() { return underway != nullptr && takes_part(); }
 
 void keep_before_write(const at::Tensor& tensor) {
   if (!capturing() || !on_gpu(tensor)) return;
@@ -87,8 +100,10 @@ void record_copy(const at::Tensor& to, const at::Tensor& from) {
 
 namespace {
 
-void begin(Graph& graph) {
-  TORCH_CHECK(!capturing(), "CUDA error: another graph is being captured");
+void begin(Graph& graph, bool one_thread) {
+  TORCH_CHECK(underway == nullptr, "CUDA error: another graph is being captured");
+  owner = std::this_thread::get_id();
+  of_one_thread = one_thread;
   underway = &graph;
 }
 
@@ -144,8 +159,8 @@ using stand_in::Graph;
 
 Graph* stand_in_graph() { return new Graph; }
 void stand_in_graph_delete(Graph* graph) { delete graph; }
-const char* stand_in_graph_begin(Graph* graph) {
-  return stand_in::caught([&] { stand_in::begin(*graph); });
+const char* stand_in_graph_begin(Graph* graph, int one_thread) {
+  return stand_in::caught([&] { stand_in::begin(*graph, one_thread != 0); });
 }
 void stand_in_graph_end() { stand_in::end(); }
 const char* stand_in_graph_replay(Graph* graph) {
