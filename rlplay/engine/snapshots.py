@@ -205,9 +205,17 @@ def _on_host(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
             size = tensor.nbytes
         parcels[-1].append(name)
     copies = {
-        name: copy for names in parcels for name, copy in zip(names, to_host([tensors[n] for n in names]), strict=True)
+        name: copy for names in parcels for name, copy in zip(names, _parcel([tensors[n] for n in names]), strict=True)
     }
     return {name: copy.contiguous() for name, copy in copies.items()}
+
+
+def _parcel(tensors: list[Tensor]) -> list[Tensor]:
+    """Copies on the CPU, made together unless a GPU has no memory left for that."""
+    try:
+        return to_host(tensors)
+    except torch.OutOfMemoryError:
+        return [tensor.detach().cpu() for tensor in tensors]
 
 
 def _written(tensors: dict[str, Tensor], path: Path) -> int:

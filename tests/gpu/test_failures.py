@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 import torch
 
+from rlplay.engine.snapshots import _on_host
 from rlplay.trace.records import Changed, Finished, Notice
 from tests.gpu import cuda
 from tests.gpu.cuda import failures
@@ -105,3 +106,11 @@ def test_memory_that_stays_short_makes_parts_smaller() -> None:
     tried = [record.value for record in played.of(Changed) if record.name == "per_device_train_batch_size"]
     assert tried
     assert tried == [32, 16, 8, 4][: len(tried)]
+
+
+def test_a_snapshot_needs_no_memory_that_is_not_there() -> None:
+    weights = {"a": torch.rand(50, 4, device=GPU).T, "b": torch.arange(9, device=GPU)}
+    expected = {name: value.cpu() for name, value in weights.items()}
+    cuda.call("set_limit", 0, torch.cuda.memory_allocated())
+    found = _on_host(weights)
+    assert all(torch.equal(found[name], value) and found[name].is_contiguous() for name, value in expected.items())
