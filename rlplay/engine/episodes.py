@@ -14,6 +14,7 @@ from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
 from rlplay.engine.tool_calls import parsed
+from rlplay.engine.transfer import to_device, to_host
 from rlplay.tasks.own_rewards import accepted
 from rlplay.tasks.task import Environment, Example, Message, Reply
 from rlplay.tasks.tools import Tools
@@ -41,19 +42,23 @@ class Episodes:
         self._turns: dict[int, list[str]] = {}
         self._begun: dict[int, int] = {}  # place of the first token of the turn under way
         self._written: dict[tuple[int, str, str, int], list[int]] = {}  # worlds say the same few things again and again
+        self._group: list[int] = to_host([batch.group])[0].tolist()
+        self._rows: tuple[Tensor | None, list[int]] = None, []  # completions still sampled, and the same on the host
         if isinstance(environment, Tools):
-            examples = [batch.prompts.examples[g] for g in batch.group.tolist()]
+            examples = [batch.prompts.examples[g] for g in self._group]
             batch.answering = [_halting(lambda e=each: environment.begin(e)) for each in examples]  # type: ignore[misc]
 
     def with_environment(self, rows: Tensor, tokens: Tensor, position: int) -> Tensor:
         """`tokens` [R] of the completions `rows` at `position`, with the environment's where it is speaking."""
-        tokens = tokens.clone()
-        for i, row in enumerate(rows.tolist()):
-            if self._left.get(row):
-                tokens[i] = self._left[row].pop(0)
-                self._batch.environment[row, position] = True
-                self._begun[row] = position + 1
-        return tokens
+        speaking = [(i, row) for i, row in enumerate(self._known(rows)) if self._left.get(row)]
+        if not speaking:
+            return tokens
+        self._begun |= {row: position + 1 for _, row in speaking}
+        said = [self._left[row].pop(0) for _, row in speaking]
+        numbers = [torch.tensor(each) for each in (*zip(*speaking, strict=True), said)]
+        places, completions, words = to_device(numbers, tokens.device)
+        self._batch.environment[completions, position] = True
+        return tokens.index_put((places,), words)
 
     def over(self, rows: Tensor, ended: Tensor) -> Tensor:
         """Which of the completions `rows` are over: the model's turn has `ended` [R] and nothing answers it, or the
@@ -61,38 +66,45 @@ class Episodes:
 
         Raises Halt if the environment fails or the chat template cannot go on after an answer.
         """
-        over = ended.clone()
-        for i in ended.nonzero().squeeze(-1).tolist():
-            row = int(rows[i])
-            self._left[row] = self._answer(row)
-            over[i] = not self._left[row]
-        if self._last:
-            spoken = [row in self._last and not self._left[row] for row in rows.tolist()]
-            over |= torch.tensor(spoken, device=over.device)
-        return over
+        here = to_host([ended])[0].tolist()
+        if not any(here) and not self._last:
+            return ended
+        over, completions = list(here), self._known(rows)
+        ids, lengths = to_host([self._batch.ids, self._batch.lengths]) if any(here) else (None, None)
+        for i, row in enumerate(completions):
+            if here[i] and ids is not None and lengths is not None:
+                self._left[row] = self._answer(row, ids[row, : int(lengths[row])].tolist())
+                over[i] = not self._left[row]
+            over[i] |= row in self._last and not self._left[row]
+        return to_device([torch.tensor(over)], ended.device)[0]
 
-    def _answer(self, row: int) -> list[int]:
-        """The tokens that follow the turn which a completion ends with; none ends the episode."""
-        batch, length = self._batch, int(self._batch.lengths[row])
-        example = batch.prompts.examples[int(batch.group[row])]
-        ids = batch.ids[row, self._begun.get(row, 0) : length].tolist()
+    def _known(self, rows: Tensor) -> list[int]:
+        """The completions `rows` as the host knows them: read again where they are others than before."""
+        if self._rows[0] is not rows:
+            self._rows = rows, to_host([rows])[0].tolist()
+        return self._rows[1]
+
+    def _answer(self, row: int, written: list[int]) -> list[int]:
+        """The tokens that follow the turn with which the ids `written` of a completion end; none ends the episode."""
+        batch, begun, group = self._batch, self._begun.get(row, 0), self._group[row]
+        example, ids = batch.prompts.examples[group], written[begun:]
         if isinstance(self._environment, Tools):
-            turn, replies = self._called(row, ids)
+            turn, replies = self._called(row, ids, _before(batch, group, written[:begun]))
         else:
             turn, replies = self._replied(example, row, ids)
         if not replies:
             return []
         replies = [{**reply, "content": reply["content"][:_LONGEST_REPLY]} for reply in replies]
         batch.replies.setdefault(row, []).append(replies)
-        said = int(batch.group[row]), turn["content"], repr((turn, replies)), ids[-1]
+        said = group, turn["content"], repr((turn, replies)), ids[-1]
         if said not in self._written:
             self._written[said] = self._tokens(example, turn, replies, self._lm.piece(ids[-1]))
         return list(self._written[said])
 
-    def _called(self, row: int, ids: list[int]) -> tuple[Message, list[Message]]:
-        """The turn `ids`, and the results of the tools that it calls."""
+    def _called(self, row: int, ids: list[int], before: list[int]) -> tuple[Message, list[Message]]:
+        """The turn `ids` after the ids `before`, and the results of the tools that it calls."""
         batch = self._batch
-        turn, calls = parsed(self._lm, ids, _before(batch, row, self._begun.get(row, 0)))
+        turn, calls = parsed(self._lm, ids, before)
         return turn, _halting(lambda: batch.answering[row].replies(calls))
 
     def _replied(self, example: Example, row: int, ids: list[int]) -> tuple[Message, list[Message]]:
@@ -141,22 +153,22 @@ def _halting(ask: Callable[[], Found]) -> Found:
         raise Halt(f"the environment failed: {what}; mend it, then go on") from error
 
 
-def _before(batch: Batch, row: int, begun: int) -> list[int]:
-    """The ids before place `begun` of a completion, those of its prompt included."""
-    group = int(batch.group[row])
-    prompt = batch.prompts.ids[group][batch.prompts.mask[group].bool()].tolist()
-    return [*prompt, *batch.ids[row, :begun].tolist()]
+def _before(batch: Batch, group: int, written: list[int]) -> list[int]:
+    """The ids `written` in answer to the prompt `group`, those of the prompt before them."""
+    ids, mask = batch.prompts.known
+    return [*ids[group][mask[group].bool()].tolist(), *written]
 
 
 def messages(lm: LanguageModel, batch: Batch, row: int) -> list[Message]:
-    """A completion as chat messages: the model's turns, and between them the replies of environment or tools."""
-    length = int(batch.lengths[row])
-    ids, sampled = batch.ids[row, :length].tolist(), batch.mask[row, :length].tolist()
+    """A sampled completion as chat messages: the model's turns, between them the replies of environment or tools."""
+    every, lengths, groups = batch.on_host("ids", "lengths", "group")
+    length, group = int(lengths[row]), int(groups[row])
+    ids, sampled = every[row, :length].tolist(), batch.known_masks[0][row, :length].tolist()
     replies = batch.replies.get(row, [])
     said: list[Message] = []
     for k, (start, end) in enumerate(_turns(sampled)):
         if batch.answering:
-            said.append(parsed(lm, ids[start:end], _before(batch, row, start))[0])
+            said.append(parsed(lm, ids[start:end], _before(batch, group, ids[:start]))[0])
         else:
             said.append({"role": "assistant", "content": lm.decode(ids[start:end])})
         said += [message for several in replies[k : k + 1] for message in several]
