@@ -181,6 +181,9 @@ def main() -> None:
         for view in asked.views:
             terminal = started(env, VIEWS[view])
             print(f"{view}: the screen takes {share_of_a_core(terminal):.2f} of a core")
+            for _ in range(12):  # away from the first answer, above which there is nothing to go to
+                terminal.press("down")
+                rest(terminal, 0.1)
             for name, (keys, mark) in KEYS.items():
                 report(name, keys_taken(terminal, keys, mark, asked.keys), KEY)
             terminal.close()
