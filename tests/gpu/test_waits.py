@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
-from rlplay.trace.records import Stepped
+from rlplay.scenario.loader import load
+from rlplay.trace.records import Sampled, Stepped
 from tests.engine.conftest import score_by_opinion
 from tests.gpu.counting import Found, counted
 from tests.gpu.play import GPU, run
@@ -94,3 +96,17 @@ def test_sampling_waits_at_every_eighth_position_and_launches_graphs_alone(lengt
     assert found.replays == length - 1
     assert found.waits.total() <= BESIDE_POSITIONS.waits + (length - 1) // EIGHTH, found
     assert found.kernels.total() <= BESIDE_POSITIONS.kernels, found
+
+
+@pytest.mark.parametrize("name", ["guess", "calculator"])
+def test_turns_of_an_environment_wait_at_most_thrice_a_position(name: str) -> None:
+    """For who has ended, what they said, and who goes on, however many completions speak."""
+    lesson = msgspec.structs.asdict(load(name)) | {"eval_every": 0, "dtype": "float32"}
+    played = run(GPU, scenario=lesson)
+    played.driver._look_again = float("inf")
+    with counted() as found:
+        played.go(1, "phase")
+    (sampled,) = played.of(Sampled)
+    assert len(sampled.group) > 3
+    assert found.waits.total() <= BESIDE_POSITIONS.waits + 3 * sampled.position, found
+    played.driver.close()
