@@ -92,12 +92,12 @@ class Slate:
         probabilities = logprobs.exp()
         found = Chosen(logprobs.argmax(-1), logprobs, probabilities, at)
         if how.greedy:
-            return found._replace(tokens=found.each(found.tokens))
+            return Chosen(found.each(found.tokens), *found[1:])
         left = cut(logprobs, how.top_p, how.top_k)
         cumulative = found.each((probabilities if left is logprobs else left.exp()).cumsum(-1))
         wanted = self.draws[rows, self._place][:, None] * cumulative[:, -1:]
         tokens = torch.searchsorted(cumulative, wanted, right=True).squeeze(-1).clamp(max=logprobs.shape[-1] - 1)
-        return found._replace(tokens=tokens)
+        return Chosen(tokens, *found[1:])
 
     def write(self, rows: Tensor, chosen: Chosen) -> Tensor:
         """Write what was chosen for `rows`, except for those that are over; returns which tokens end one, bool [R]."""
