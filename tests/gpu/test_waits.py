@@ -91,11 +91,18 @@ def test_an_optimizer_step_waits_and_launches_at_most(
 
 
 @pytest.mark.parametrize("length", [8, 24])
-def test_sampling_waits_at_every_eighth_position_and_launches_graphs_alone(length: int) -> None:
+def test_sampling_waits_at_every_eighth_position_at_most(length: int) -> None:
     found = update(length).phases["sample"]
     assert found.replays == length - 1
     assert found.waits.total() <= BESIDE_POSITIONS.waits + (length - 1) // EIGHTH, found
     assert found.kernels.total() <= BESIDE_POSITIONS.kernels, found
+
+
+def test_a_position_is_one_graph() -> None:
+    """Between two positions nothing is launched, but at every eighth what Python then reads: whether any goes on."""
+    short, long = (update(length).phases["sample"].kernels for length in (8, 24))
+    looks = 24 // EIGHTH - 8 // EIGHTH
+    assert long.total() - short.total() <= 2 * looks, long - short
 
 
 @pytest.mark.parametrize("name", ["guess", "calculator"])
