@@ -15,8 +15,10 @@ The roofline is the time that the update's matrix products would take at the rat
 every prompt computed once, no padding, and a backward pass for those completions alone that have a gradient. On a CPU
 whose float32 products are faster by oneDNN than by MKL, which is what torch takes and TRL with it, there are two.
 
-One thread of 2 busy CPU cores, the median of three rounds: 2.0 times as fast as TRL with natural lengths, 1.2 times
-with equal ones, where a quarter of the update is sampling and an eighth is the look at the tokens after it.
+One thread of 2 busy cores of an AMD EPYC (Zen 5), where oneDNN multiplies, in one round: 2.0 times as fast as TRL with
+equal lengths, 3.6 with natural ones, 3.8 late, where sampling is 57 % of an update. That is 2.4, 2.6 and 3.4 times the
+roofline, and 1.1, 1.2 and 1.5 times that of torch's own products. The 29M weights: 2.2 times as fast as TRL, 1.5 times
+the roofline.
 """
 
 from __future__ import annotations
@@ -157,14 +159,16 @@ def products(policy: Any, sampled: Any, advantages: Any, beta: float) -> float:
 
 def without_recording() -> None:
     """The same training with nothing kept to look at: no candidates, no entropy, no records, no run file."""
+    import torch
+
     from rlplay.engine.slate import Chosen, Slate
     from rlplay.trace.runfile import RunWriter
 
     def write(slate: Any, rows: Any, chosen: Chosen) -> Any:
-        tokens, logprobs, _ = chosen
-        at, going = (rows, slate._place), slate.truncated[rows]
+        tokens, going = chosen.tokens, slate.truncated[rows]
+        at, own = (rows, slate._place), torch.arange(len(tokens)) if chosen.at is None else chosen.at
         slate.ids[at] = tokens * going
-        slate.old_logprobs[at] = logprobs.gather(-1, tokens[:, None]).squeeze(-1) * going
+        slate.old_logprobs[at] = chosen.logprobs[own, tokens] * going
         slate.lengths[rows] += going
         return (tokens[:, None] == slate._ends).any(-1)
 
