@@ -64,7 +64,7 @@ def started(env: dict[str, str], view: str = "") -> Terminal:
     terminal = Terminal(rlplay("learn-to-think", "--updates", "1000"), rows=ROWS, env=env)
     terminal.wait_for("paused", timeout=300)
     terminal.press("u")
-    terminal.wait_for("update 1 ", timeout=90)
+    terminal.wait_for("update 1 .*paused", timeout=90)
     if view:
         terminal.press(view)
         terminal.settle(0.5)
