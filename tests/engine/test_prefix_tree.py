@@ -45,6 +45,7 @@ def test_a_node_sees_itself_and_its_ancestors_once(sequences: list[list[int]], b
     beginnings, blocks = _beginnings(tree), blocks_of(tree)
     number, size, keys = blocks.visible.shape
     assert keys % 8 == 0
+    assert 0 <= blocks.keys.min() <= blocks.keys.max() < number * size
     assert (number - 1) * size < len(beginnings) <= number * size
     for node in range(number * size):
         seen = blocks.keys[node // size][blocks.visible[node // size, node % size]].tolist()

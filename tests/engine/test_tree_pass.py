@@ -151,3 +151,19 @@ def test_updates_are_the_same_in_passes_of_both_kinds(start: Start, algorithm: s
     assert float((step - wanted).norm()) <= 1e-4 * float(wanted.norm())
     for mine, theirs in zip(only(Finished, one), only(Finished, other), strict=True):
         assert mine.metrics == pytest.approx(theirs.metrics, rel=1e-4, abs=1e-6)
+
+
+def test_attention_that_a_tree_cannot_give_is_refused() -> None:
+    lm = _model("llama")
+    tree = tree_pass.of(_alike(), lm.policy.get_input_embeddings().weight)
+    states = torch.zeros(1, 4, tree.ids.shape[1], 8)
+    with tree_pass._attending(tree):
+        attention = AttentionInterface()["sdpa"]
+        found, _ = attention(None, states, states, states, None)
+        assert found.shape == (1, tree.ids.shape[1], 4, 8)
+        for fewer, given in (
+            (states, {"softcap": 30.0}), (states, {"position_bias": states}), (states[:, :, :-1], {}),
+            (states.repeat(2, 1, 1, 1), {}),
+        ):  # fmt: skip
+            with pytest.raises(NotImplementedError, match="attention in a tree"):
+                attention(None, fewer, fewer, fewer, None, **given)
