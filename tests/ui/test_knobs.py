@@ -358,7 +358,7 @@ async def test_the_list_has_the_focus_at_once(monkeypatch):
     app = Host()
     async with app.run_test(size=(80, 24)):
         assert isinstance(app.screen.focused, KnobList)
-        assert styled.count(KnobSearch) == 2, "as it came, and as the screen opened"
+        assert styled.count(KnobSearch) == 1, "as the screen opened"
 
 
 async def test_the_knobs_open_on_what_the_focused_curve_is_about_or_where_they_were_left():

@@ -394,8 +394,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         if offset is None:
             return
         row = offset.y + self.scroll_offset.y
-        found = self._layout.at(row, offset.x)
-        if found is not None:
+        if (found := self._layout.at(row, offset.x)) is not None:
             self._move(*found)
             if self._layout.on_more(row, offset.x):
                 self.post_message(Perform("unfold"))
