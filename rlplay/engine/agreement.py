@@ -88,7 +88,7 @@ def settle(lm: LanguageModel) -> None:
         )
     tolerance = max(expected.rounding, expected.noise * noise)
     working = [kind for kind in get_args(Kind) if kind == "by_length" or _works(lm, kind, tokens, exact, tolerance)]
-    lm.passes = working[0]
+    lm.passes, lm.otherwise = working[0], next(kind for kind in working if kind != "tree")
     lm.cacheless = next(
         (kind for kind in working if kind != "shared" and _again(lm, kind, tokens, exact, tolerance)), None
     )

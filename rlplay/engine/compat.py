@@ -16,12 +16,16 @@ layers are torch's own.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
+
+_SHAPES_KEPT = 64
+"""Products for whose shapes oneDNN keeps what it made ready; left to itself it keeps 1024, which take gigabytes."""
 
 NEW, OLD = "cache", "past_key_values"
 
@@ -82,6 +86,8 @@ def onednn_linear() -> Callable[..., Tensor] | None:
     It takes contiguous biases alone, and does not compute gradients. None if this build of torch has no such operator,
     or another one of that name.
     """
+    for capacity in "LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY":  # read at the first product
+        os.environ.setdefault(capacity, str(_SHAPES_KEPT))
     try:
         operator: Callable[..., Tensor] = torch.ops.mkldnn._linear_pointwise.default
         operator(torch.ones(1, 2), torch.ones(3, 2), None, "none", [], "")

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from rlplay.engine.batch import Prompts
 from rlplay.engine.compat import cache_of, with_cache
-from rlplay.engine.fixed_cache import Fixed, NotCapturedError
+from rlplay.engine.fixed_cache import Fixed, NotCapturedError, can_capture
 from rlplay.engine.model import LanguageModel
-from rlplay.engine.out_of_memory import release
+from rlplay.engine.out_of_memory import is_out_of_memory, release
 from rlplay.engine.passes import positions_of
 from rlplay.engine.slate import Slate
 
@@ -50,7 +50,7 @@ def decoder(lm: LanguageModel, prompts: Prompts, group: Tensor, length: int, sla
         return Recomputing(lm, prompts, group, length)
     if lm.fixed:
         try:
-            return Fixed(lm, prompts, group, length, slate)
+            return _fixed(lm, prompts, group, length, slate)
         except NotCapturedError as error:
             lm.remarks.append(f"{error}: sampling launches its kernels one by one from now on, which is slower")
             release(error)
@@ -58,6 +58,18 @@ def decoder(lm: LanguageModel, prompts: Prompts, group: Tensor, length: int, sla
         if slate is not None:
             slate.begin(slate.draws)  # what came before the capture wrote to it
     return Cached(lm, prompts, group, length)
+
+
+def _fixed(lm: LanguageModel, prompts: Prompts, group: Tensor, length: int, slate: Slate | None) -> Fixed:
+    """A decoder of fixed size, for which the caches that wait for their next batch make room. Raises as it does."""
+    try:
+        return Fixed(lm, prompts, group, length, slate)
+    except NotCapturedError as error:
+        if not (lm.fixed_steps and is_out_of_memory(error) and can_capture()):
+            raise
+        lm.fixed_steps.clear()
+        release(error)
+    return Fixed(lm, prompts, group, length, slate)
 
 
 class Cached:

@@ -309,7 +309,7 @@ class Driver:
             return
         if isinstance(moment, Sampling):
             began = time.monotonic()
-            if closely or began >= self._look_again:
+            if closely or (began >= self._look_again and not self._last_end.is_pending):
                 self._last_end.close()
                 with spent_on("record"):
                     self._sink(moment.record())

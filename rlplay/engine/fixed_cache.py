@@ -29,7 +29,8 @@ KEPT = 4
 """Caches that wait for their next batch, such as an update's, a greedy baseline's and that of held-out prompts; the
 oldest makes room."""
 SHARE = 8
-"""All but the newest also make room as soon as they take more than one part in so many of the device's memory."""
+"""All but the newest also make room as soon as they take more than one part in so many of the device's memory, without
+what their graphs need in between."""
 _WARM_UP = 3
 """Steps before a graph is captured, in which libraries choose their kernels."""
 
@@ -38,6 +39,11 @@ _failed = False  # a capture, after which the allocator may be left in the middl
 
 class NotCapturedError(RuntimeError):
     """A GPU could not capture a step as a graph: one line that says why."""
+
+
+def can_capture() -> bool:
+    """Whether no capture has failed in this process, after which none is tried again."""
+    return not _failed
 
 
 class Fixed:
@@ -63,7 +69,8 @@ class Fixed:
         places = -(-(prompts.ids.shape[1] + length) // BUCKET) * BUCKET
         begun = _Begun(cache_of(out), prompts.mask, group, out.logits[group, -1], slate)
         weights = tuple(x.data_ptr() for xs in (lm.policy.parameters(), lm.policy.buffers()) for x in xs)
-        key = len(group), places, None if slate is None else slate.kind, weights
+        # The model itself, too: policy and reference may be one model with its adapters on and off.
+        key = lm.policy, len(group), places, None if slate is None else slate.kind, weights
         self._lm, self._key = lm, key
         self._step: _Step = lm.fixed_steps.pop(key, None) or _Step(lm.policy, places, begun)
         self._step.begin(begun)

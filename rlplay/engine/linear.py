@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from rlplay.engine.onednn import WORTH, is_faster, multiplied
+from rlplay.engine.onednn import ROWS, WORTH, is_faster, multiplied
 
 
 def use_faster_products(model: nn.Module, device: torch.device) -> None:
@@ -51,7 +51,7 @@ _FASTER: dict[type[nn.Module], type[nn.Module]] = {nn.Linear: FasterLinear, Conv
 def is_worth(inputs: Tensor, weight: Tensor) -> bool:
     """Whether oneDNN is to multiply these: by their shapes and kinds alone, so that a seed gives the same numbers."""
     rows = inputs.numel() // inputs.shape[-1]
-    if rows == 1 or rows * weight.numel() < WORTH:
+    if rows < ROWS or rows * weight.numel() < WORTH:
         return False
     plain = inputs.dtype is weight.dtype is torch.float32 and inputs.is_cpu and weight.is_cpu
     return plain and not torch.is_autocast_enabled("cpu")
@@ -69,7 +69,8 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(inputs, weight)
+        by_input, by_weight, _ = ctx.needs_input_grad
+        ctx.save_for_backward(inputs if by_weight else None, weight if by_input else None)
         return multiplied(inputs, weight, bias)
 
     @staticmethod

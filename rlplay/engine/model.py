@@ -46,6 +46,8 @@ class LanguageModel:
     device: torch.device
     end_ids: frozenset[int]
     passes: Kind = "shared"
+    otherwise: Kind = "shared"
+    """The kind for texts whose beginnings make no good tree."""
     cached: bool = True
     fixed: bool = False
     """Whether sampling keeps a cache of fixed size."""

@@ -13,9 +13,10 @@ One thread of an AMD EPYC of the fifth generation (Zen 5), torch 2.13, GFLOP/s:
 | 300 × 192 → 512 | 113 | 240 | 243 | 197 |
 | 64 × 192 → 512 | 91 | 205 | 172 | 167 |
 
-A call of oneDNN takes 9 µs before it multiplies, and its first of a shape .2 ms more. So a layer takes it only for
-products of `WORTH` multiplications or more, and of several rows: on one side of that are what a language model learns
-from and the rows it samples side by side, on the other the policies of the small worlds and a single answer.
+A call of oneDNN takes 9 µs before it multiplies, and its first of a shape .2 ms more; what it makes ready for a shape
+takes megabytes, so few shapes are kept (`compat.py`). A layer takes it only for products of `WORTH` multiplications and
+`ROWS` rows or more: on one side of that is what a language model learns from, on the other what it samples side by
+side, with another number of rows at every position, and the policies of the small worlds.
 
 oneDNN: https://uxlfoundation.github.io/oneDNN/
 """
@@ -36,6 +37,9 @@ from rlplay.engine.compat import onednn_linear
 
 WORTH = 2**21
 """Multiplications of a product from which on oneDNN is faster, with the gradients and without."""
+
+ROWS = 128
+"""Rows from which on it is. What is sampled side by side has fewer, and another number of them at every position."""
 
 _INTEL = "GenuineIntel"
 _SHAPE, _TRIES, _AT_ONCE = (2048, 192, 512), 9, 20

@@ -35,6 +35,9 @@ from rlplay.engine.transfer import to_device
 LOGITS_AT_ONCE = 250_000_000
 """Largest number of logits that one chunk may have: completions x positions x vocabulary."""
 
+_MASKED = 2**25
+"""The same of what the mask of a tree may have."""
+
 Found = TypeVar("Found")
 
 _CHUNKS = 3
@@ -74,8 +77,8 @@ class Chunk:
         """How many of the tokens `mask` [R, l] each of `logits` is before: [R, l] or [n]."""
         if self.places is None:
             return mask
-        return mask.new_zeros(len(self.logits), dtype=self.logits.dtype).index_add_(
-            0, self.places.flatten(), mask.flatten().to(self.logits.dtype)
+        return mask.new_zeros(len(self.logits), dtype=torch.float32).index_add_(
+            0, self.places.flatten(), mask.flatten().float()
         )
 
     def logprobs(self, ids: Tensor, temperature: float) -> Tensor:
@@ -121,10 +124,12 @@ def forward(
     passes = lm.cacheless if again and lm.cacheless else lm.passes
     if passes == "tree":
         # Its mask has as many numbers as all tokens have keys, which may be more than there are words.
-        masked = LOGITS_AT_ONCE // (tokens.ids.shape[1] * (tokens.prompts.ids.shape[1] + tokens.ids.shape[1]))
-        for rows in torch.split(torch.arange(len(tokens.ids)), max(1, min(fitting, masked))):
-            yield _tree(model, tokens, rows, hidden, again, lm.policy.get_input_embeddings().weight)
-        return
+        masked = _MASKED // (tokens.ids.shape[1] * (tokens.prompts.ids.shape[1] + tokens.ids.shape[1]))
+        if laid_out := _trees(lm, tokens, max(1, min(fitting, masked))):
+            for rows, tree in laid_out:
+                yield Chunk(rows, *tree_pass.run(model, tree, hidden, again), tree.places)
+            return
+        passes = "by_length" if again else lm.otherwise
     if passes == "shared":
         yield from _shared(model, tokens, hidden, fitting, worth_chunking)
         return
@@ -139,11 +144,16 @@ def forward(
             yield chunk
 
 
-def _tree(model: Any, tokens: TokenBatch, rows: Tensor, hidden: bool, again: bool, like: Tensor) -> Chunk:
-    """The completions `rows`, whatever begins alike computed once; the model's numbers are of the type of `like`."""
-    tree = tree_pass.of(tokens if len(rows) == len(tokens.ids) else tokens.select(rows), like)
-    (rows,) = to_device([rows], like.device)
-    return Chunk(rows, *tree_pass.run(model, tree, hidden, again), tree.places)
+def _trees(lm: LanguageModel, tokens: TokenBatch, size: int) -> list[tuple[Tensor, tree_pass.TreePass]]:
+    """At most `size` completions at a time: their rows, and the tree of all that begins alike. None at all if some are
+    better read in another way."""
+    like, found = lm.policy.get_input_embeddings().weight, []
+    for rows in torch.split(torch.arange(len(tokens.ids)), size):
+        tree = tree_pass.of(tokens if len(rows) == len(tokens.ids) else tokens.select(rows), like)
+        if tree is None:
+            return []
+        found.append((to_device([rows], like.device)[0], tree))
+    return found
 
 
 def _shared(model: Any, tokens: TokenBatch, hidden: bool, fitting: int, worth_chunking: int) -> Iterator[Chunk]:

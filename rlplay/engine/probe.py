@@ -219,7 +219,7 @@ def _sampled(
 ) -> Batch | None:  # fmt: skip
     """`count` answers that go on from a beginning, by random numbers of (seed, stream, draw); None if interrupted."""
     lm, (seed, number, draw) = state.lm, stream
-    lm = lm if writer == "policy" else dataclasses.replace(lm, policy=lm.reference)
+    lm = lm if writer == "policy" else dataclasses.replace(lm, policy=lm.reference, fixed=False)
     sampling = sample(
         lm, Prompts.padded(lm, [beginning.example], [beginning.ids]), generations=count, length=beginning.room(state),
         temperature=state.settings.temperature, keep=1, seed=seed, update=state.update, again=draw,

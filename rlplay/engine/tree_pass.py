@@ -22,7 +22,7 @@ from transformers import AttentionInterface
 from rlplay.engine.batch import TokenBatch
 from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.gather import rows_at
-from rlplay.engine.prefix_tree import Blocks, Ints, PrefixTree, blocks_of, prefix_tree
+from rlplay.engine.prefix_tree import Blocks, Ints, PrefixTree, blocks_of, prefix_tree, shape_of
 from rlplay.engine.transfer import to_device
 
 ATTENTION = "sdpa"
@@ -64,22 +64,23 @@ class TreePass:
         return self.masks[wanted]
 
 
-def of(tokens: TokenBatch, like: Tensor) -> TreePass:
+def of(tokens: TokenBatch, like: Tensor) -> TreePass | None:
     """The pass over prompts and completions `tokens`, without the last tokens, which nothing follows.
 
-    The mask is like the tensor `like`. The last ones of a batch are kept, for other models to read.
+    The mask is like the tensor `like`. The last ones of a batch are kept, for other models to read. None if too little
+    begins alike for the length of the texts.
     """
     known, kept = tokens.known, tokens.prompts.trees
     group, ids, lengths = known.group.numpy(), known.ids.numpy(), known.lengths.numpy()
     key = group.tobytes(), ids.tobytes(), lengths.tobytes(), like.dtype, like.device
-    kept[key] = kept.pop(key, None) or _laid_out(tokens, group, ids, lengths, like)
+    kept[key] = kept.pop(key) if key in kept else _laid_out(tokens, group, ids, lengths, like)
     while len(kept) > KEPT:
         del kept[next(iter(kept))]
-    laid_out: TreePass = kept[key]
+    laid_out: TreePass | None = kept[key]
     return laid_out
 
 
-def _laid_out(tokens: TokenBatch, group: Ints, ids: Ints, lengths: Ints, like: Tensor) -> TreePass:
+def _laid_out(tokens: TokenBatch, group: Ints, ids: Ints, lengths: Ints, like: Tensor) -> TreePass | None:
     prompts, begun = (each.numpy() for each in tokens.prompts.known)
     begins = begun.sum(-1)[group]
     width, ends = int(lengths.max()), begins + lengths
@@ -91,7 +92,8 @@ def _laid_out(tokens: TokenBatch, group: Ints, ids: Ints, lengths: Ints, like: T
     after = begins[:, None] + np.arange(width)
     before = np.take_along_axis(tree.paths, np.minimum(after - 1, tree.paths.shape[1] - 1), axis=1)
     before = np.where(after < ends[:, None], before, before[:, :1])
-    return _placed(tree, blocks_of(tree), before, like)
+    shape = shape_of(tree)
+    return None if shape is None else _placed(tree, blocks_of(tree, shape), before, like)
 
 
 def _placed(tree: PrefixTree, blocks: Blocks, before: Ints, like: Tensor) -> TreePass:

@@ -144,7 +144,8 @@ class _Pass:
     def _logit_fisher(self, logits: Tensor, tokens: Tensor, jvp: Tensor) -> Tensor:
         """M times a change `jvp` of the logits, for as many `tokens` as they are before: shaped like them."""
         p = (logits.detach() / self._temperature).softmax(-1)
-        return p * (jvp - (p * jvp).sum(-1, keepdim=True)) * tokens / self._temperature**2
+        products: Tensor = p * (jvp - (p * jvp).sum(-1, keepdim=True)) * tokens / self._temperature**2
+        return products.to(logits.dtype)
 
 
 def _grad(

@@ -38,9 +38,14 @@ class UpdateEnd:
             self.close()
 
     @property
+    def is_pending(self) -> bool:
+        """Whether `close` has something to record."""
+        return self._end is not None
+
+    @property
     def is_due(self) -> bool:
-        """Whether `close` has something to record, and nothing to wait for."""
-        return self._end is not None and not self._store.is_writing
+        """Whether it has, and nothing to wait for."""
+        return self.is_pending and not self._store.is_writing
 
     def close(self) -> None:
         """Record the end, once its snapshot is there. Nothing may change the weights, or be recorded, before."""

@@ -106,8 +106,9 @@ def explore(state: State) -> None:
     """Let the policies choose as the settings say: ε-greedy by Q, or by the softmax of a policy gradient."""
     rate = state.settings.exploration_rate if state.settings.loss_type in VALUE_LOSSES else None
     for policy in (state.lm.policy, state.lm.reference):
-        if isinstance(policy, WorldPolicy):
+        if isinstance(policy, WorldPolicy) and policy.config.exploration_rate != rate:
             policy.config.exploration_rate = rate
+            state.lm.fixed_steps.clear()  # graphs hold the rate with which they were captured
 
 
 def _credited(batch: Batch, learned: TablePass) -> Credited:

@@ -27,6 +27,7 @@ needs_onednn = pytest.mark.skipif(onednn_linear() is None, reason="this build of
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every product by oneDNN, whatever the CPU is."""
     monkeypatch.setattr(linear, "WORTH", 0)
+    monkeypatch.setattr(linear, "ROWS", 2)
     monkeypatch.setattr(linear, "is_faster", lambda: onednn_linear() is not None)
 
 
@@ -126,13 +127,14 @@ def test_a_layer_that_is_run_again() -> None:
     ("x", "why"),
     [
         (torch.randn(1, 192), "one row"),
-        (torch.randn(8, 192), "a small product"),
-        (torch.randn(64, 192, dtype=torch.bfloat16), "bfloat16"),
-        (torch.randn(64, 192, dtype=torch.float64), "float64"),
+        (torch.randn(127, 192), "few rows"),
+        (torch.randn(256, 192, dtype=torch.bfloat16), "bfloat16"),
+        (torch.randn(256, 192, dtype=torch.float64), "float64"),
     ],
 )
 def test_what_is_small_or_not_float32_stays_with_torch(x: Tensor, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear, "WORTH", onednn.WORTH)
+    monkeypatch.setattr(linear, "ROWS", onednn.ROWS)
     monkeypatch.setattr(linear, "linear", None)
     plain = nn.Linear(192, 192, dtype=x.dtype)
     faster = copy.deepcopy(plain)
@@ -142,10 +144,24 @@ def test_what_is_small_or_not_float32_stays_with_torch(x: Tensor, why: str, monk
 
 def test_what_is_large_goes_to_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear, "WORTH", onednn.WORTH)
-    assert linear.is_worth(torch.empty(4, 16, 192), torch.empty(192, 192))
-    assert not linear.is_worth(torch.empty(4, 16, 192, device="meta"), torch.empty(192, 192, device="meta"))
+    monkeypatch.setattr(linear, "ROWS", onednn.ROWS)
+    assert linear.is_worth(torch.empty(4, 32, 192), torch.empty(192, 192))
+    assert not linear.is_worth(torch.empty(4, 32, 64), torch.empty(64, 64))
+    assert not linear.is_worth(torch.empty(4, 32, 192, device="meta"), torch.empty(192, 192, device="meta"))
     with torch.autocast("cpu", torch.bfloat16):
-        assert not linear.is_worth(torch.empty(4, 16, 192), torch.empty(192, 192))
+        assert not linear.is_worth(torch.empty(4, 32, 192), torch.empty(192, 192))
+
+
+def test_weights_that_are_frozen_need_no_inputs_for_the_gradient() -> None:
+    """With LoRA most are; what a pass keeps is most of the memory."""
+    x, kept = torch.randn(4, 6, requires_grad=True), list[Tensor]()
+    _, faster = both("linear")
+    faster.requires_grad_(False)
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):
+        out = faster(x)
+    assert [tuple(tensor.shape) for tensor in kept] == [(5, 6)]
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, faster.weight.sum(0).expand(4, 6))
 
 
 class Halved(nn.Linear):

@@ -96,10 +96,9 @@ def test_long_answers_of_few_words_are_read_in_parts(monkeypatch: pytest.MonkeyP
     """A mask has a number for every token and key, however small the vocabulary is."""
     lm, tokens = _model("llama"), _alike()
     lm.passes = "tree"
-    monkeypatch.setattr(passes, "LOGITS_AT_ONCE", 24 * 7 * 40)
     assert len(list(forward(lm, lm.policy, tokens))) == 1
     wide = TokenBatch(tokens.prompts, tokens.group, tokens.ids.repeat(1, 6), tokens.lengths + 35)
-    monkeypatch.setattr(passes, "LOGITS_AT_ONCE", 24 * 42 * 40)
+    monkeypatch.setattr(passes, "_MASKED", 24 * 42 * 40)
     parts = list(forward(lm, lm.policy, wide))
     assert sorted(row for part in parts for row in part.rows.tolist()) == list(range(24))
     assert len(parts) == 2
@@ -156,6 +155,7 @@ def test_updates_are_the_same_in_passes_of_both_kinds(start: Start, algorithm: s
 def test_attention_that_a_tree_cannot_give_is_refused() -> None:
     lm = _model("llama")
     tree = tree_pass.of(_alike(), lm.policy.get_input_embeddings().weight)
+    assert tree is not None
     states = torch.zeros(1, 4, tree.ids.shape[1], 8)
     with tree_pass._attending(tree):
         attention = AttentionInterface()["sdpa"]
@@ -167,3 +167,18 @@ def test_attention_that_a_tree_cannot_give_is_refused() -> None:
         ):  # fmt: skip
             with pytest.raises(NotImplementedError, match="attention in a tree"):
                 attention(None, fewer, fewer, fewer, None, **given)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_texts_that_make_no_good_tree_are_read_in_another_way(monkeypatch: pytest.MonkeyPatch, again: bool) -> None:
+    lm = _model("llama")
+    lm.passes, lm.cacheless = "tree", "tree"
+    tokens = _alike()
+    wanted = token_logprobs(lm, lm.policy, tokens, 1.0)
+    lm.checkpointing = again
+    monkeypatch.setattr(tree_pass, "shape_of", lambda _tree: None)
+    monkeypatch.setattr(tree_pass, "run", None)
+    tokens.prompts.trees.clear()
+    found = token_logprobs(lm, lm.policy, tokens, 1.0)
+    inside = torch.arange(found.shape[1]) < tokens.lengths[:, None]
+    torch.testing.assert_close(found[inside], wanted[inside], atol=1e-5, rtol=1e-5)

@@ -16,7 +16,7 @@ def before_each(monkeypatch: pytest.MonkeyPatch, seen: Callable[[int], object]) 
     """Let every such pass begin with a call of `seen`, with the number of its completions."""
     of = tree_pass.of
 
-    def watched(tokens: TokenBatch, like: Tensor) -> TreePass:
+    def watched(tokens: TokenBatch, like: Tensor) -> TreePass | None:
         seen(len(tokens.ids))
         return of(tokens, like)
 

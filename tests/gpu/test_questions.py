@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rlplay.trace.questions import Continue, Estimate, Judge, Peek, Prefix, Recall, WhatIf
+from tests.engine.test_lora import LORA
 from tests.gpu.play import GPU, Run, run, same
 
 PREFIX = Prefix("What is 2+2?", [70, 71])
@@ -70,3 +71,12 @@ def test_questions_change_nothing() -> None:
     for question in QUESTIONS.values():
         assert answers(asked, question)
     same(asked.go(1), plain, logprobs=0, step=0)
+
+
+def test_a_reference_that_is_the_policy_without_its_adapters_is_not_sampled_as_the_policy() -> None:
+    found = []
+    for device in (GPU, "cpu"):
+        played = run(device, scenario=LORA, learning_rate=2e-2).go(2)
+        found.append([answers(played, Continue(PREFIX, writer, count=6)) for writer in ("policy", "reference")])
+    alike(*found)
+    assert found[0][0] != found[0][1]

@@ -125,3 +125,14 @@ def test_a_lesson(name: str) -> None:
 
     gpu, cpu = both(play, scenario=lesson)
     same(gpu, cpu, logprobs=1e-4, learns=name != "coins")  # which has one move
+
+
+def test_another_rate_of_exploration_is_sampled_with() -> None:
+    def play(each: Run) -> None:
+        each.driver.set({"exploration_rate": 0.95})
+        each.go(1)
+        each.driver.set({"exploration_rate": 0.0})
+        each.go(1)
+
+    gpu, cpu = both(play, scenario=msgspec.structs.asdict(load("cliff")) | {"eval_every": 0, "dtype": "float32"})
+    same(gpu, cpu, logprobs=1e-4)
