@@ -15,10 +15,10 @@ The roofline is the time that the update's matrix products would take at the rat
 every prompt computed once, no padding, and a backward pass for those completions alone that have a gradient. On a CPU
 whose float32 products are faster by oneDNN than by MKL, which is what torch takes and TRL with it, there are two.
 
-One thread of 2 busy cores of an AMD EPYC (Zen 5), where oneDNN multiplies, in one round: 2.0 times as fast as TRL with
-equal lengths, 3.6 with natural ones, 3.8 late, where sampling is 57 % of an update. That is 2.4, 2.6 and 3.4 times the
-roofline, and 1.1, 1.2 and 1.5 times that of torch's own products. The 29M weights: 2.2 times as fast as TRL, 1.5 times
-the roofline.
+One thread of an idle AMD EPYC (Zen 5) with 2 cores, where oneDNN multiplies, the median of three rounds: 2.4 times as
+fast as TRL with equal lengths, 4.5 with natural ones, 5.0 late, where half of an update is sampling. That is 2.1, 2.1
+and 2.5 times the roofline, and .94, .94 and 1.11 times that of torch's own products: beginnings that answers share are
+read once. On a busy machine, the 29M weights: 2.2 times as fast as TRL, 1.5 times the roofline.
 """
 
 from __future__ import annotations
