@@ -364,7 +364,7 @@ def test_doctor_says_how_fast_and_by_what_float32_is_multiplied(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, out, _ = called(capsys, "doctor")
-    assert re.search(r"^float32       matrix products at \d+ GFLOP/s by torch", out, re.MULTILINE)
+    assert re.search(r"^float32       matrix products of \d+ threads? at \d+ GFLOP/s by torch", out, re.MULTILINE)
     monkeypatch.setattr("rlplay.engine.onednn.rates", lambda: (100e9, 250e9))
     for faster, used in ((True, "oneDNN"), (False, "torch")):
         monkeypatch.setattr("rlplay.engine.onednn.is_faster", lambda faster=faster: faster)

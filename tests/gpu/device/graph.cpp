@@ -139,18 +139,6 @@ void replay(Graph& graph) {
   }
 }
 
-template <class Act>
-const char* caught(Act act) {
-  static thread_local std::string message;
-  try {
-    act();
-    return nullptr;
-  } catch (const std::exception& error) {
-    message = error.what();
-    return message.c_str();
-  }
-}
-
 }  // namespace
 }  // namespace stand_in
 

@@ -83,20 +83,6 @@ void copy_later(const at::Tensor& host, const at::Tensor& value, c10::DeviceInde
 
 }  // namespace stand_in
 
-namespace {
-template <class Act>
-const char* caught(Act act) {
-  static thread_local std::string message;
-  try {
-    act();
-    return nullptr;
-  } catch (const std::exception& error) {
-    message = error.what();
-    return message.c_str();
-  }
-}
-}  // namespace
-
 extern "C" {
 using namespace stand_in;
 

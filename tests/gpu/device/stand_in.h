@@ -36,6 +36,19 @@ void each_tensor(const c10::IValue& value, Visit visit) {
   }
 }
 
+// What went wrong in `act`, for a function with a C name to return, or null.
+template <class Act>
+const char* caught(Act act) {
+  static thread_local std::string message;
+  try {
+    act();
+    return nullptr;
+  } catch (const std::exception& error) {
+    message = error.what();
+    return message.c_str();
+  }
+}
+
 // memory.cpp
 
 c10::DeviceIndex current_device();
