@@ -38,6 +38,8 @@ def test_pages_that_were_freed_are_used_again() -> None:
 
     (asked, few), (_, many) = played("kept"), played("plain")
     assert asked
+    if not many:
+        pytest.skip("this kernel counts no page faults")
     assert few < many / 100
 
 
