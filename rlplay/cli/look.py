@@ -37,7 +37,7 @@ def list_scenarios() -> None:
     rows = [[(name, load(name).question) for name in chapter.lessons] for chapter in chapters()]
     lines = iter(table([row for part in rows for row in part]))
     for chapter, part in zip(chapters(), rows, strict=True):
-        _echo(f"{chapter.title}")
+        _echo(f"{chapter.title}: {chapter.about}" if chapter.about else chapter.title)
         for _ in part:
             _echo(f"  {next(lines)}")
 

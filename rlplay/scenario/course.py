@@ -10,10 +10,11 @@ from rlplay.scenario.names import COURSE, bundled, folder
 
 
 class Chapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Lessons that belong together, by name."""
+    """Lessons that belong together, by name; `about` says in a few words what for, or is empty."""
 
     title: str
     lessons: list[str]
+    about: str = ""
 
 
 class _Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

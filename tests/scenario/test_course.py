@@ -34,6 +34,14 @@ def test_the_chapters_name_every_bundled_lesson_once() -> None:
     assert chapters()[-1].title != "More", "a lesson belongs to a chapter"
 
 
+def test_the_course_begins_with_a_marked_path_of_six_lessons_that_come_before_what_builds_on_them() -> None:
+    first, lessons = chapters()[0], order()
+    assert lessons[:6] == first.lessons
+    assert first.about, "a newcomer sees how long it takes"
+    earlier = {"baseline": "group-work", "beta": "flattery", "soup": "stale", "group-work": "long-and-short"}
+    assert all(lessons.index(one) < lessons.index(other) for one, other in earlier.items())
+
+
 def test_one_lesson_follows_another() -> None:
     lessons = order()
     assert [following(name) for name in lessons] == [*lessons[1:], None]

@@ -58,7 +58,7 @@ async def test_every_bundled_lesson_is_there_with_what_was_played_of_it():
         lessons = screen.query_one("OptionList")
         lines = {option.id: str(option.prompt) for option in lessons.options if option.id is not None}
         titles = [str(option.prompt).strip() for option in lessons.options if option.id is None]
-        assert titles == [chapter.title for chapter in chapters()]
+        assert titles == [" · ".join(filter(None, (each.title, each.about))) for each in chapters()]
         assert set(lines) == set(bundled())
         assert lines["flattery"].startswith("✓")
         assert lines["dpo"].startswith("◐")

@@ -113,7 +113,8 @@ class LessonsScreen(Dialogue[str | None]):
             here = [self._scenarios[name] for name in chapter.lessons if name in self._scenarios]
             if here:
                 gap = "\n" if number else ""
-                yield Option(Content.styled(f"{gap}{chapter.title}", "$text-muted italic"), disabled=True)
+                about = f" · {chapter.about}" if chapter.about else ""
+                yield Option(Content.styled(f"{gap}{chapter.title}{about}", "$text-muted italic"), disabled=True)
             for scenario in here:
                 yield Option(self._line(scenario), id=scenario.name)
 
