@@ -28,6 +28,8 @@ class Verb:
 
 PANELS = ("answers", "tokens", "token", "curves")
 """The panels that the verb `panel` takes."""
+STAGES = ("token", "answers", "map", "curve", "pair", "conversation", "tree", "river", "all")
+"""What the screen gives its room to, as the verb `stage` takes it: one subject, or all panels."""
 MAP_VIEWS = ("map", "optimal map")
 """What the verb curve shows of a world, besides metrics."""
 VIEWS = ("belief", "tree", "pull", "learning")
@@ -114,8 +116,11 @@ VERBS: dict[str, Verb] = {
         Verb("match_back", "previous found", ("F",), "look", "screen",
              "Go to the previous token or answer that / found."),
         Verb("panel", "panels", ("p",), "look", "screen",
-             "Show other panels: answers, token, curves; on a wide screen, larger curves. tab moves the focus.",
-             "answers, tokens, token or curves, or nothing", True),
+             "Give the room to the next subject: all panels, one token, the answers, a curve, a map. tab moves on.",
+             "answers, tokens, token or curves, or nothing", True, words="stage layout subject large big zoom"),
+        Verb("stage", "stage", (), "look", "screen",
+             "Give the room to one subject: token, answers, map, curve, pair, conversation, tree, river, or all.",
+             ", ".join(STAGES), words="layout subject large big zoom"),
         Verb("knobs", "knobs", ("k",), "panels", "screen", "See and change every setting of the run.",
              "setting to go to, or nothing", True,
              words="settings options parameters hyperparameters"),

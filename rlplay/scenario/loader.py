@@ -21,6 +21,7 @@ from rlplay.scenario.scenario_world import check_claims, with_world_defaults
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
 from rlplay.scenario.script_settings import script_settings, stage_problems
+from rlplay.scenario.subject import check_subject, subject_problems
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
 from rlplay.trace.kinds import SomeSettings
@@ -165,6 +166,7 @@ def _script_problems(name: str, line: int, node: yaml.Node, content: dict[str, A
         try:
             step = parse_step({entry: None} if isinstance(entry, str) else entry)
             check_claims(step, content.get("world"))
+            check_subject(step, content.get("world"))
             if settings_so_far is not None:
                 settings_so_far.follow(step)
         except ValueError as error:
@@ -211,4 +213,5 @@ _PROBLEMS: dict[str, Callable[[str, int, yaml.Node, dict[str, Any]], Iterator[tu
     "shows": shows_problems,
     "knobs": knobs_problems,
     "panels": panels_problems,
+    "stage": subject_problems,
 }

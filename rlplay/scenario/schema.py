@@ -69,6 +69,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     card: dict[str, Any] = {}  # what to take away at the end: takeaway, formula, sources
     shows: list[int] = []  # the concepts of the course that it teaches, by number
     panels: list[str] = []  # the curves and views to begin with, the most important first; others follow
+    stage: str = ""  # what the screen gives its room to at first, one of `verbs.STAGES`; empty: as the run suggests
     knobs: list[str] = []  # the settings that the knobs panel shows; empty: all
     origin: str = ""  # its name on the command line, filled in by `load`: a bundled name or an absolute path
 

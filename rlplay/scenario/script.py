@@ -22,6 +22,7 @@ script:
   - rewind: 0                                   # to the state after this update
   - probe: {prompt: "What is 2+2?", then: value}   # or samples, greedy, course; or completion and token; force: "2"
   - lens: credit                                # the screen: lens, focus: {completion: 0, token: 2}, older, live …
+  - stage: map                                  # what the screen gives its room to
   - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in claim.py
 ```
 
@@ -47,7 +48,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe, pair_of
 from rlplay.trace.records import Choice
 from rlplay.trace.text import brief, quote
-from rlplay.verbs import MAP_VIEWS, PANELS, VERBS
+from rlplay.verbs import MAP_VIEWS, PANELS, STAGES, VERBS
 
 _MOST_CHOICES = 9
 Pace = Literal["token", "phase", "step", "update"]
@@ -251,15 +252,11 @@ def _prefer(verb: str, argument: Any) -> PreferStep:
 
 
 def _look(verb: str, argument: Any) -> ScreenVerb:
-    if argument is None and verb not in ("curve", "focus", "sort"):
+    if argument is None and verb not in ("curve", "focus", "sort", "stage"):
         return ScreenVerb(verb, None)
     match verb:
-        case "lens":
-            _known("lens", argument, ["auto", *LENSES])
-        case "knobs":
-            _known("setting", argument, list(KNOBS))
-        case "panel":
-            _known("panel", argument, PANELS)
+        case "lens" | "knobs" | "panel" | "stage":
+            _known("setting" if verb == "knobs" else verb, argument, _NAMES[verb])
         case "curve":
             if describe(_text(verb, argument)) is None and pair_of(argument) is None:
                 _known("metric", argument, [*METRICS, *MAP_VIEWS])
@@ -282,6 +279,15 @@ def _look(verb: str, argument: Any) -> ScreenVerb:
 
 def _morph(verb: str, argument: Any) -> ScreenVerb:
     return ScreenVerb(verb, None if argument is None else _count(verb, argument, least=0))
+
+
+_NAMES: dict[str, Sequence[str]] = {
+    "lens": ["auto", *LENSES],
+    "knobs": list(KNOBS),
+    "panel": PANELS,
+    "stage": STAGES,
+}
+"""The names that a verb takes."""
 
 
 def _known(what: str, name: Any, known: Sequence[str]) -> None:

@@ -59,6 +59,8 @@ def test_steps(entry: dict[str, Any], step: object) -> None:
         ({"set": {}}, "mapping"),
         ({"set": {"beta": -1}}, "got -1"),
         ({"lens": "colour"}, "unknown lens"),
+        ({"stage": "maps"}, "unknown stage 'maps'; did you mean 'map'?"),
+        ({"stage": None}, "unknown stage"),
         ({"curve": "entrpy"}, "did you mean 'entropy'"),
         ({"curve": "optimal mpa"}, "did you mean 'optimal map'"),
         ({"curve": None}, "takes text"),

@@ -27,6 +27,7 @@ class Fed:
     live = own_engine = True
     title = "Word problems"
     question = "Does it learn?"
+    stage = "all"
     path = Path("nowhere.rlplay")
 
     def __init__(self, script: list[dict[str, Any]] | None = None) -> None:

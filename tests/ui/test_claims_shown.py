@@ -74,7 +74,7 @@ async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -
         for name in bundled():
             _begin_again(app)
             for settings, said in spoken(load(name)):
-                app.panels.show_view("answers")
+                app.panels.show_stage("all")
                 app.play.session.settings_of = lambda *_given, held=settings: held  # type: ignore[method-assign]
                 app.panels.curves.prepare(app.play.session.run.history, app.play.session.shown, settings)
                 await pilot.pause()
@@ -89,11 +89,11 @@ async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -
                 metrics = {claim.quantity.metric.removeprefix("eval_") for claim in said
                            if isinstance(claim.quantity, MetricValue)}  # fmt: skip
                 stage.say("", [stage.check(claim) for claim in said], "")
-                await (settled(pilot) if app.panels.view == "curves" else pilot.pause())
+                await (settled(pilot) if app.panels.stage != "all" else pilot.pause())
                 missing += [
                     (name, metric)
                     for metric in metrics - metrics_seen(app)
-                    if print(name, metrics, metrics_seen(app), app.panels.view, len(app.panels.curves.seen)) is None
+                    if print(name, metrics, metrics_seen(app), app.panels.stage, len(app.panels.curves.seen)) is None
                 ]
         assert not missing, "\n".join(map(str, missing))
 
@@ -104,22 +104,22 @@ def test_every_view_with_a_verb_can_be_named_in_a_scenario() -> None:
 
 async def test_a_curve_is_not_in_two_panels_once_there_is_room_for_both() -> None:
     async with on_screen(1, size=(80, 24)) as (app, _, pilot):
-        app.panels.show_view("answers")
+        app.panels.show_stage("all")
         await settled(pilot)
         (only,) = app.panels.curves.seen
         app.panels.curves.exhibit(["reward"])
         assert "reward" in only.view.metrics, "beside the answers there is room for one"
-        app.panels.show_view("curves")
+        app.panels.show_stage("curve")
         await settled(pilot)
         assert [panel.view for panel in app.panels.curves.seen] == list(only.overview[:2])
 
 
 async def test_curves_asked_for_one_after_the_other_are_shown_together_once_there_is_room() -> None:
     async with on_screen(1, size=(80, 24)) as (app, _, pilot):
-        app.panels.show_view("curves")
+        app.panels.show_stage("curve")
         await settled(pilot)
         app.panels.curves.exhibit(["entropy", "grad_norm"])
-        app.panels.show_view("answers")
+        app.panels.show_stage("all")
         await settled(pilot)
         for metric in ("kl_old", "reward"):
             await app.play.perform("curve", metric)

@@ -22,7 +22,7 @@ from rlplay.ui.log.log_screen import LEVELS
 from rlplay.ui.main.copying import CopyingScreen
 from rlplay.ui.parts.confirm import ConfirmScreen
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.verbs import PANELS, VERBS
+from rlplay.verbs import PANELS, STAGES, VERBS
 from tests.hostile import HOSTILE, tame
 from tests.poisoned import OF_ITS_OWN, Poison, made, members, run_of
 from tests.ui.stage import playground
@@ -89,6 +89,9 @@ async def test_nothing_in_a_live_run_is_obeyed_on_any_screen(
         await tour.look()
         for panel in PANELS:
             await app.play.perform("panel", panel)
+            await tour.press("y")
+        for stage in STAGES:
+            await app.play.perform("stage", stage)
             await tour.press("y")
         for verb in VERBS.values():
             if verb.where != "script" and verb.name not in ("quit", "resume", "tour"):

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from rlplay.ui.main.stages import fitting
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, pressed, settled, shown, text_of
 
@@ -53,7 +54,7 @@ async def test_the_panel_key_reaches_everything_on_a_small_screen():
     async with on_screen(1, size=(80, 24)) as (app, _, pilot):
         assert "p " in str(app.panels.keys.render())
         found = set()
-        for _ in range(3):
+        for _ in fitting(app.play.session):
             await pressed(pilot, "p")
             found |= seen(app)
         assert found == {"rollouts", "tokens", "inspector", "CurvePanels"}

@@ -34,6 +34,7 @@ GIVEN = {
     "find": "reward<0.5",
     "sort": "length",
     "panel": "token",
+    "stage": "answers",
     "knobs": "beta",
     "morph": 5,
     "probe": {"completion": 0, "token": 1},

@@ -276,7 +276,7 @@ async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tu
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.play.session.run.newest is not None and app.play.session.run.newest.number == 2)
         if size[0] == 80:
-            await pilot.press("p", "p")
+            await app.play.perform("stage", "map")
         await settled(pilot)
         if size[0] > 120:
             assert " moves" in shown(app.panels.header)

@@ -7,6 +7,7 @@ from typing import Any
 from rlplay.trace.text import visible
 from rlplay.ui.curves.first_views import NAMED
 from rlplay.ui.main.playground import Action, Playground
+from rlplay.ui.main.stages import fitting
 from rlplay.ui.parts.panel import Panel
 from rlplay.verbs import VERBS
 
@@ -23,9 +24,17 @@ async def _focus(play: Playground, argument: Any) -> None:
 async def _panel(play: Playground, argument: Any) -> None:
     panels = play.panels
     if argument is None:
-        panels.turn()
+        panels.turn(fitting(play.session))
     else:
         panels.focus(argument)
+
+
+async def _stage(play: Playground, argument: Any) -> None:
+    stages = fitting(play.session)
+    if argument not in (None, *stages):
+        play.app.notify(f"This run has no {argument}: p shows {', '.join(stages)}.", severity="warning")
+    else:
+        play.panels.show_stage(argument or stages[0])
 
 
 async def _curve(play: Playground, argument: Any) -> None:
@@ -71,6 +80,7 @@ async def _shot(play: Playground, _argument: Any) -> None:
 ACTIONS: dict[str, Action] = {
     "focus": _focus,
     "panel": _panel,
+    "stage": _stage,
     "curve": _curve,
     **{name: _named_view(name) for name in NAMED if name in VERBS},
     "copy": _copy,

@@ -10,6 +10,7 @@ from textual.containers import Horizontal
 from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.format.step_word import worded
+from rlplay.ui.main.stages import SHOWS, VIEWS
 from rlplay.ui.narrator.narrator import Narrator
 from rlplay.ui.parts.over_another import MainScreen
 from rlplay.ui.parts.splits import Splits
@@ -18,11 +19,10 @@ from rlplay.ui.status.footer import Footer
 from rlplay.ui.status.status_lines import Banner, Header, PhaseBar
 from rlplay.ui.tokens.token_map import TokenMap
 from rlplay.ui.tokens.token_panel import Inspector
-from rlplay.verbs import PANELS
+from rlplay.verbs import PANELS, STAGES
 
 BESIDE = 3
 """Panels that a large screen shows beside the token."""
-VIEWS = ("answers", "token", "curves")
 
 
 class Panels:
@@ -37,7 +37,10 @@ class Panels:
         self.splits = Splits(self.rollouts, self.inspector, self.curves, id="body")
         self.banner.border_title = "The engine has ended" if source.live else "Cannot read the run"
         self.main = MainScreen()
-        self.view = "answers"
+        self.stage = "all"
+        self.set_stage(source.stage)
+        if source.stage in VIEWS:
+            self.curves.exhibit([VIEWS[source.stage]])
 
     def compose(self) -> ComposeResult:
         """The main screen, top to bottom."""
@@ -77,33 +80,42 @@ class Panels:
             if panel.scroll_y != y:
                 panel.scroll_to(y=y, animate=False, immediate=True)
 
-    def show_view(self, view: str) -> None:
-        """Show the answers, the token or the curves; on a wide screen, smaller or larger curves."""
-        self.view = view
-        for each in VIEWS:
-            self.main.set_class(each == view, f"-view-{each}")
+    def set_stage(self, stage: str) -> None:
+        """Give the room to `stage`, one of `STAGES`."""
+        self.stage = stage
+        for each in STAGES:
+            self.main.set_class(each == stage, f"-stage-{each}")
+
+    def show_stage(self, stage: str) -> None:
+        """Give the room and the keys to `stage`."""
+        self.set_stage(stage)
+        if stage in VIEWS:
+            self.curves.put_up(VIEWS[stage])
+        else:
+            {"token": self.inspector, "curve": self.curves.seen[0]}.get(stage, self.tokens).focus()
 
     def show_curves(self) -> None:
         """Bring the curves into view."""
-        if self.narrow:
-            self.show_view("curves")
+        if "curves" not in SHOWS[self.stage] or (self.narrow and self.stage == "all"):
+            self.set_stage("curve" if self.narrow else "all")
 
     def focus(self, panel: str) -> None:
         """Bring the one of `PANELS` into view, and give it the keys."""
-        if self.narrow:
-            self.show_view("answers" if panel == "tokens" else panel)
+        if panel == "curves":
+            self.show_curves()
+        elif panel not in SHOWS[self.stage] or (self.narrow and panel == "token"):
+            self.set_stage("token" if panel == "token" and self.narrow else "all")
         (self.rollouts, self.tokens, self.inspector, self.curves.seen[0])[PANELS.index(panel)].focus()
 
-    def turn(self) -> None:
-        """Show the next view, and give it the keys."""
-        views = VIEWS if self.narrow else ("answers", "curves")
-        self.show_view(views[(views.index(self.view) + 1) % len(views)] if self.view in views else views[0])
-        (self.curves.seen[0] if self.view == "curves" else self.tokens).focus()
+    def turn(self, stages: Sequence[str]) -> None:
+        """Give the room and the keys to the next of `stages`."""
+        at = stages.index(self.stage) + 1 if self.stage in stages else 0
+        self.show_stage(stages[at % len(stages)])
 
     def exhibit(self, metrics: Sequence[str]) -> None:
         """Show the curves of `metrics`, without the focus; the most that fit, the first of them before the others."""
         if self.narrow and len(metrics) > 1:
             metrics = [name for name in metrics if name != "reward"]  # which is in the header
-        if self.narrow and len(metrics) > 1 and self.view != "curves":
-            self.show_view("curves")
+        if self.narrow and len(metrics) > 1 and self.stage == "all":
+            self.set_stage("curve")
         self.curves.exhibit(metrics)

@@ -8,8 +8,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from rlplay.link.messages import AnyCommand, Recorded
-from rlplay.trace.records import Evaluated
+from rlplay.plain_yaml import PlainYamlError
+from rlplay.scenario.reproduction import scenario_of
+from rlplay.scenario.subject import subject
+from rlplay.trace.records import Evaluated, Started
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.session.happenings import Happening, Restored
@@ -30,6 +35,8 @@ class Source(ABC):
     """The scenario's question."""
     script: list[dict[str, Any]]
     """The scenario's lesson; empty for none."""
+    stage: str
+    """What the screen gives its room to at first, one of `verbs.STAGES`."""
     _reader: RunReader | None = None
     _ahead: ReadAhead | None = None
 
@@ -95,6 +102,7 @@ class RecordedSource(Source):
         self._reader = RunReader(path)
         self._ahead = ReadAhead(self._reader)
         self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
+        self.stage = _stage_of(self._reader.started)
         self._queue: asyncio.Queue[Happening] = asyncio.Queue()
         self._seen = 0
 
@@ -111,6 +119,14 @@ class RecordedSource(Source):
         self._put(Recorded(self._reader.started))
         self._put(restored(self._reader))
         self._seen = self._reader.last_id()
+
+
+def _stage_of(started: Started) -> str:
+    """The subject of a recorded run; all panels if this rlplay cannot read its scenario."""
+    try:
+        return subject(scenario_of(started))
+    except (msgspec.MsgspecError, PlainYamlError):
+        return "all"
 
 
 def restored(reader: RunReader, back_to: int | None = 0) -> Restored:

@@ -15,6 +15,7 @@ from rlplay.link.messages import Advance, AnyCommand, AnyEvent, Failed, Pause, R
 from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.reproduction import check_understood
 from rlplay.scenario.schema import Job
+from rlplay.scenario.subject import subject
 from rlplay.trace.playhead import Stride, at, length, onward
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Staged
 from rlplay.trace.runfile import RunFileError, RunReader
@@ -41,6 +42,7 @@ class LiveSource(Source):
         self._job = job
         self.path = Path(job.run)
         self.title, self.question, self.script = job.scenario.title, job.scenario.question, whole_script(job.scenario)
+        self.stage = subject(job.scenario)
         self._engine: EngineProcess | None = None
         self._early: list[AnyCommand] = []  # commands sent before the engine exists
         self._past: Restored | None = None

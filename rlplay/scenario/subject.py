@@ -1,0 +1,38 @@
+"""What a scenario is about: the subject to which the screen gives its room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from rlplay.scenario.schema import Scenario
+from rlplay.scenario.script import ScreenVerb, Step
+from rlplay.spelling import did_you_mean
+from rlplay.trace.text import quote
+from rlplay.verbs import STAGES
+
+_NO_WORLD = "stage map needs a world, and this scenario has none"
+
+
+def subject(scenario: Scenario) -> str:
+    """The one of `STAGES` with which the screen begins: what the file says, else the map of a world with squares."""
+    if scenario.stage:
+        return scenario.stage
+    return "map" if scenario.world is not None and "arms" not in scenario.world else "all"
+
+
+def subject_problems(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """What is wrong with the stage that a scenario names."""
+    stage = content[name]
+    if stage not in STAGES:
+        yield line, f"unknown stage {quote(str(stage))}{did_you_mean(str(stage), STAGES)}"
+    elif stage == "map" and content.get("world") is None:
+        yield line, _NO_WORLD
+
+
+def check_subject(step: Step, world: object) -> None:
+    """Raises ValueError, one line, if `step` gives the room to a map, and the scenario has no world."""
+    if step == ScreenVerb("stage", "map") and world is None:
+        raise ValueError(_NO_WORLD)
