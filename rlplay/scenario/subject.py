@@ -17,8 +17,11 @@ _NO_WORLD = "stage map needs a world, and this scenario has none"
 
 
 def subject(scenario: Scenario) -> str:
-    """The one of `STAGES` with which the screen begins: what the file says, else the map of a world with squares."""
-    if scenario.stage:
+    """The one of `STAGES` with which the screen begins: what the file says, else the map of a world with squares.
+
+    A run file may have been written by anyone: what is no stage counts for nothing.
+    """
+    if scenario.stage in STAGES:
         return scenario.stage
     return "map" if scenario.world is not None and "arms" not in scenario.world else "all"
 

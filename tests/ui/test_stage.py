@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from rlplay.scenario.loader import ScenarioError, load
@@ -20,6 +21,10 @@ def stages_of(app: RlplayApp) -> list[str]:
 @pytest.mark.parametrize(("name", "stage"), [("grid", "map"), ("pick-two", "all"), ("two-plus-two", "all")])
 def test_a_world_with_squares_begins_with_its_map(name, stage):
     assert subject(load(name)) == stage
+
+
+def test_a_run_file_may_name_what_is_no_stage():
+    assert subject(msgspec.structs.replace(load("grid"), stage="a b")) == "map"
 
 
 @pytest.mark.parametrize(
