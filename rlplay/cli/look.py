@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ from rlplay.trace.text import visible, visible_lines
 if TYPE_CHECKING:
     from rlplay.trace.kinds import SomeSettings
 
-FORMATS = ("npz", "jsonl", "parquet", "tensorboard", "trl", "model")
+FORMATS = ("html", "cast", "npz", "jsonl", "parquet", "tensorboard", "trl", "model")
 """The formats of an export."""
+_OF_WHOLE_RUN = ("html", "cast", "trl")
 
 
 def _echo(text: str) -> None:
@@ -147,18 +148,17 @@ def _fitting(rows: list[tuple[str, ...]], room: int | None) -> list[tuple[str, .
 @click.option("--update", type=WholeNumber(1), metavar="N", help="Only this update's tokens, or the model after it.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PATH", help="Where to write it.")
 def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
-    """Write a run's tokens, curves or model for other tools.
+    """Write a run as a page or a film, or its tokens, curves or model for other tools.
 
-    npz holds arrays, jsonl and parquet one completion per line or row, tensorboard the curves as an event folder, trl
-    a Python script that trains with TRL under the same settings, model the trained policy as a folder that
-    transformers loads.
+    html is one page that replays the run, with its lesson, in any browser and without a network; cast a film of the
+    terminal for asciinema. npz holds arrays, jsonl and parquet one completion per line or row, tensorboard the curves
+    as an event folder, trl a Python script that trains with TRL under the same settings, model the trained policy as a
+    folder that transformers loads.
     """
-    if kind == "trl":
+    if kind in _OF_WHOLE_RUN:
         if update is not None:
-            raise click.UsageError("--update does not work with trl: the script covers the whole run; omit it")
-        from rlplay.export.trl.training_script import export_trl
-
-        export_trl(recorded, out)
+            raise click.UsageError(f"--update does not work with {kind}: it covers the whole run; omit it")
+        _writer(kind)(recorded, out)
     elif kind == "model":
         from rlplay.engine.export_model import export_model
 
@@ -170,6 +170,21 @@ def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
 
         write(recorded, kind, out, update)
     _echo(f"wrote {out}")
+
+
+def _writer(kind: str) -> Callable[[Path, Path], None]:
+    """What writes a format `_OF_WHOLE_RUN`; imported for it alone."""
+    if kind == "html":
+        from rlplay.export.html.page import export_html
+
+        return export_html
+    if kind == "cast":
+        from rlplay.ui.cast import export_cast
+
+        return export_cast
+    from rlplay.export.trl.training_script import export_trl
+
+    return export_trl
 
 
 @click.command(epilog="Example: rlplay doctor --gpu > gpu.txt")

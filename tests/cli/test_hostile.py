@@ -106,7 +106,7 @@ def test_runs_with_hostile_texts_and_names_are_listed_exported_and_narrated(tmp_
     _, listed = called("runs")
     assert "owned" in listed, "the name of the file"
     assert len(re.findall(r"q\d+z", listed)) >= 4, "texts of both runs"
-    for kind in ("npz", "jsonl", "parquet", "tensorboard", "trl"):
+    for kind in ("html", "npz", "jsonl", "parquet", "tensorboard", "trl"):
         called("export", str(odd), "--format", kind, "--out", str(tmp_path / f"out\x1b]0;owned\x07.{kind}"))
     for line in (
         ["replay", str(odd)], ["compare", str(odd), str(plain)], ["resume", str(odd)], ["new", "x", "--from", "b"],
