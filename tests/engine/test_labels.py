@@ -246,7 +246,7 @@ async def test_the_user_labels_on_the_screen_and_an_update_learns_from_it(micro_
             await _until(pilot, lambda: app.screen.labelling.judged is not None)  # type: ignore[attr-defined]
             one, other = app.screen.labelling.judged.scores["implicit reward"]  # type: ignore[attr-defined]
             assert (abs(one - other) > 1e-3) == (done == 2), "learned from the first update's labels"
-            await pilot.press("left", "X")
+            await pilot.press("left", "U")
             await _until(pilot, lambda done=done: app.play.session.last_finished == done)
     with RunReader(run) as reader:
         assert [label.choice for label in reader.labels()] == ["b", "a", "skip"] * 2

@@ -87,7 +87,7 @@ async def test_what_was_not_found_loses_its_colour():
         shades = levels(app.play.lens, app.play.lens.values(app.play.session.shown))
         found = app.play.finder.found.tokens
         strong = next(token for token in range(len(found)) if shades[token] > 0 and not found[token])
-        assert tokens._style(strong, int(shades[strong])) == tokens.palette.muted
+        assert tokens._ink._style(strong, int(shades[strong]), tokens.palette) == tokens.palette.muted
 
 
 async def test_what_was_found_stands_out_without_colour(monkeypatch):

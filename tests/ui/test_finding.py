@@ -6,11 +6,12 @@ from textual.widgets import OptionList
 
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.trace.lenses import LENSES
-from rlplay.trace.records import Scored, Stepped
+from rlplay.trace.records import Stepped
 from rlplay.ui.format.number_cells import signed
 from rlplay.ui.knobs.knobs_screen import KnobsScreen
 from rlplay.ui.plot.views import single
-from rlplay.ui.tokens.largest import describe_largest
+from rlplay.ui.tokens.largest import describe_ranked
+from rlplay.ui.tokens.ranking import Ranked
 from tests.recorded import END, synthetic_update
 from tests.ui.stage import on_screen, pressed, settled, text_of
 
@@ -33,38 +34,43 @@ async def test_x_goes_to_the_token_with_the_largest_value(lens):
 
 
 @pytest.mark.parametrize(
-    ("lens", "best", "places", "own", "words"),
+    ("lens", "values", "sharing", "at", "lowest", "words"),
     [
-        ("credit", 2.55, [(3, 1)], 9, "Largest credit: +2.55, token ⌂ of answer 4 of 8."),
-        ("credit", -0.5, [(3, 1)], 9, "Smallest credit: −0.50, token ⌂ of answer 4 of 8."),
-        ("entropy", 0.25, [(3, 1)], 9, "Largest entropy: 0.25, token ⌂ of answer 4 of 8."),
-        ("advantages", 1.0, [(3, 0), (3, 1)], 2, "Largest advantage: +1.00: all 2 tokens of answer 4 of 8 share it"),
-        ("advantages", 1.0, [(3, 0), (5, 1)], 2, "Largest advantage: +1.00, at 1 of 2 tokens that have it: ⌂ of"),
-        ("importance_ratio", 1.4, [(3, 1)], 9, "Largest ratio: 1.40, token"),
-        ("clip_state", -1.0, [(3, 0), (5, 1)], 9, "One of 2 clipped tokens (▼); `x` goes to the next."),
-        ("clip_state", 1.0, [(3, 0)], 9, "The only clipped token (▲)."),
+        ("credit", [2.55, 1.0], 1, 0, False, "Largest credit: +2.55, token ⌂ of answer 4 of 8; `x` next."),
+        ("credit", [2.55, 1.0], 1, 1, False, "2nd largest credit: +1.00, token ⌂ of answer 4 of 8; `x` next."),
+        ("credit", [-2.1, 1.0], 1, 0, True, "Smallest credit: −2.10, token ⌂ of answer 4 of 8; `X` next."),
+        ("credit", [-0.5, -0.2], 1, 1, False, "2nd smallest credit: −0.20, token"),
+        ("credit", [2.5] * 13, 1, 12, False, "13th largest credit: +2.50, token"),
+        ("entropy", [0.25], 1, 0, False, "Largest entropy: 0.25, token ⌂ of answer 4 of 8."),
+        ("advantages", [1.0, 0.5], 9, 0, False, "Largest advantage: +1.00, token ⌂ of answer 4 of 8; 9 tokens of the "),
+        ("importance_ratio", [1.4], 1, 0, False, "Largest ratio: 1.40, token"),
+        ("clip_state", [-1.0, -1.0], 1, 0, False, "Clipped token 1 of 2 (▼): ⌂ of answer 4 of 8; `x` next."),
+        ("clip_state", [1.0], 1, 0, False, "The only clipped token (▲)."),
     ],
 )
-def test_the_token_that_x_finds_is_described(lens, best, places, own, words):
-    assert describe_largest(LENSES[lens], best, places, 0, ("⌂", "answer 4 of 8", own), "token").startswith(words)
+def test_the_token_that_x_finds_is_described(lens, values, sharing, at, lowest, words):
+    ranks = [Ranked(3, 1, value, sharing) for value in values]
+    assert describe_ranked(LENSES[lens], ranks, at, ("⌂", "answer 4 of 8"), "token", lowest).startswith(words)
 
 
-async def test_several_as_large_are_counted_and_x_goes_through_them():
+@pytest.mark.parametrize("key", ["x", "X"])
+async def test_x_goes_on_to_the_next_answer_and_large_x_begins_at_the_most_blamed(key):
     async with on_screen(1, size=WIDE) as (app, _, pilot):
         await app.play.perform("lens", "advantages")
-        values = LENSES["advantages"].values(app.play.session.shown)
-        best = np.flatnonzero(values == np.nanmax(values))
-        assert len(best) > 1, "an answer's tokens share its advantage"
-        offsets, visited = app.play.session.shown.sampled.offsets, []
-        for _ in range(len(best) + 1):
-            await pilot.press("x")
-            completion, token = app.panels.tokens.cursor
-            visited.append(int(offsets[completion] + token))
-        assert visited == [*best.tolist(), best[0]], "top to bottom, and round the end"
-        text = app.panels.narrator.render().plain
-        found, _, _ = text.partition("\n")
-        assert found.startswith(f"Largest advantage: {signed(values.max())}"), "what was asked for stands first"
-        assert found.endswith("x goes to the next.")
+        ranks = app.panels.tokens.ranking(lowest=key == "X")
+        assert max(each.sharing for each in ranks) > 1, "an answer's tokens share its advantage"
+        visited = []
+        for _ in range(len(ranks) + 1):
+            await pilot.press(key)
+            visited.append(app.panels.tokens.cursor)
+        assert visited == [*(each[:2] for each in ranks), visited[0]], "in order, and round the end"
+        values = [each.value for each in ranks]
+        assert values == sorted(values, reverse=key == "x")
+        await pilot.press("right", key)
+        assert app.panels.tokens.cursor == visited[0], "from elsewhere it begins again"
+        found, _, _ = app.panels.narrator.render().plain.partition("\n")
+        assert found.startswith(f"{'Largest' if key == 'x' else 'Smallest'} advantage: {signed(values[0]).strip()}")
+        assert found.endswith(f"{key} next.")
         assert not app._notifications, "a toast would cover the token it speaks of"
 
 
@@ -105,17 +111,6 @@ async def test_what_x_found_stays_in_a_lesson_while_the_engine_runs():
         assert app.panels.narrator.render().plain.startswith("Look at them.\nrunning: update 1 of 9")
 
 
-async def test_rounding_does_not_choose_among_values_that_are_the_same():
-    async with on_screen(1, size=WIDE) as (app, _, _):
-        await app.play.perform("lens", "advantages")
-        tokens, values = app.panels.tokens, app.panels.tokens._values
-        places, best = tokens.largest()
-        first = int(np.flatnonzero(values == best)[0])
-        tokens._values = values.copy()
-        tokens._values[first + 1] = np.nextafter(best, np.inf, dtype=values.dtype)
-        assert (tokens.largest()[0] == places).all()
-
-
 async def test_what_is_found_far_away_is_shown_with_what_is_around_it():
     async with on_screen(1, prompts=12, size=(160, 30)) as (app, _, pilot):
         app.play.point(24, 0)
@@ -141,17 +136,17 @@ async def test_without_a_positive_credit_x_finds_the_most_negative():
         assert (app.play.session.shown.latest_step("clip_state") < 0).any()
         await pilot.press("x")
         assert value_under_cursor(app, app.play.session.shown.latest_step("clip_state")) == -1
-        assert "clipped token" in app.panels.narrator.render().plain
+        assert "Clipped token 1 of" in app.panels.narrator.render().plain
         assert "(▼)" in app.panels.narrator.render().plain
 
 
-async def test_a_statistic_not_yet_computed_says_when_it_appears():
+async def test_before_a_statistic_exists_x_goes_by_the_one_that_steps_in_and_names_it():
     async with on_screen(size=WIDE) as (app, source, pilot):
-        source.records([record for record in synthetic_update(1)[:2] if not isinstance(record, Scored)])
+        source.records(synthetic_update(1)[:1])
         await app.play.perform("lens", "credit")
         await settled(pilot)
         await pilot.press("x")
-        assert "Credit appears after ④ update." in app.panels.narrator.render().plain
+        assert app.panels.narrator.render().plain.startswith("Largest probability: ")
 
 
 async def test_y_copies_what_has_the_focus():

@@ -10,7 +10,7 @@ import pytest
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Sampled
 from rlplay.ui.compare.side_by_side import align_rows, counterpart, first_difference
-from rlplay.ui.tokens.strongest import strongest
+from rlplay.ui.tokens.ranking import MOST, ranking
 from rlplay.ui.tokens.token_layout import TokenLayout
 from tests.written import sampled_of
 
@@ -18,44 +18,54 @@ SAMPLED = sampled_of(["a", "b"], ["c"], [], ["d", "e", "f"])
 ALL = [0, 1, 2, 3]
 
 
-def found(values: list[float], lens: str, order: list[int] = ALL, **fields: Any) -> tuple[list[list[int]], float]:
+def ranked(values: list[float], lens: str, order: list[int] = ALL, lowest: bool = False, **fields: Any) -> list[str]:
+    """The places in order, "answer.token value ×tokens that share it"."""
     sampled = sampled_of(["a", "b"], ["c"], [], ["d", "e", "f"], **fields)
-    places, best = strongest(sampled, np.array(values), LENSES[lens], order)
-    return places.tolist(), best
+    found = ranking(sampled, np.array(values), LENSES[lens], order, None, lowest)
+    return [f"{each.completion}.{each.token} {each.value:g} ×{each.sharing}" for each in found]
 
 
 @pytest.mark.parametrize(
-    ("values", "lens", "order", "places", "best"),
+    ("values", "lens", "order", "lowest", "first"),
     [
-        ([0.1, 0.7, 0.2, 0.7, 0.1, 0.7], "entropy", ALL, [[0, 1], [3, 0], [3, 2]], 0.7),
-        ([0.1, 0.7, 0.2, 0.7, 0.1, 0.7], "entropy", [3, 1, 0], [[3, 0], [3, 2], [0, 1]], 0.7),
-        ([0.1, 0.7, 0.2, 0.7, 0.1, 0.7], "entropy", [1], [[1, 0]], 0.2),
-        ([0.7, 0.700001, 0.69, 0, 0, 0], "entropy", ALL, [[0, 0], [0, 1]], 0.700001),
-        ([0.0, 0.0, -1.0, 0.0, -2.0, 0.0], "credit", ALL, [[3, 1]], -2.0),
-        ([0.0, 0.0, -1.0, 0.0, -2.0, 0.1], "credit", ALL, [[3, 2]], 0.1),
-        ([0.9, 0.5, 1.0, 1.0, 0.8, 1.0], "importance_ratio", ALL, [[0, 1]], 0.5),
-        ([0.9, 0.5, 1.0, 1.1, 0.8, 1.0], "importance_ratio", ALL, [[3, 0]], 1.1),
-        ([-0.1, np.nan, -0.2, -0.3, -0.4, -0.5], "entropy", ALL, [[0, 0]], -0.1),
+        ([0.1, 0.7, 0.2, 0.7, 0.1, 0.7], "entropy", ALL, False, ["0.1 0.7 ×1", "3.0 0.7 ×2", "1.0 0.2 ×1"]),
+        ([0.1, 0.7, 0.2, 0.7, 0.1, 0.7], "entropy", [3, 1, 0], False, ["3.0 0.7 ×2", "0.1 0.7 ×1"]),
+        ([0.1, 0.7, 0.2, 0.7, 0.1, 0.7], "entropy", ALL, True, ["0.0 0.1 ×1", "3.1 0.1 ×1", "1.0 0.2 ×1"]),
+        ([0.1, 0.7, 0.2, 0.7, 0.1, 0.7], "entropy", [1], False, ["1.0 0.2 ×1"]),
+        ([0.7, 0.700001, 0.69, 0, 0, 0], "entropy", ALL, False, ["0.0 0.7 ×2", "1.0 0.69 ×1", "3.0 0 ×3"]),
+        ([0.0, 0.0, -1.0, 0.0, -2.0, 0.0], "credit", ALL, False, ["3.1 -2 ×1", "1.0 -1 ×1", "0.0 0 ×2"]),
+        ([0.0, 0.0, -1.0, 0.0, -2.0, 0.1], "credit", ALL, False, ["3.2 0.1 ×1", "0.0 0 ×2"]),
+        ([2.0, 2.0, -1.0, -2.0, -2.0, -2.0], "advantages", ALL, True, ["3.0 -2 ×3", "1.0 -1 ×1", "0.0 2 ×2"]),
+        ([0.9, 0.5, 1.0, 1.0, 0.8, 1.0], "importance_ratio", ALL, False, ["0.1 0.5 ×1"]),
+        ([-0.1, np.nan, -0.2, -0.3, -0.4, -0.5], "entropy", ALL, False, ["0.0 -0.1 ×1", "1.0 -0.2 ×1"]),
+        ([1.0, 1.0, -1.0, 0.0, 2.0, 0.0], "clip_state", ALL, False, ["3.1 2 ×1", "0.0 1 ×1", "0.1 1 ×1", "1.0 -1 ×1"]),
+        ([1.0, 0.0, -1.0, 0.0, 2.0, 0.0], "clip_state", ALL, True, ["1.0 -1 ×1", "0.0 1 ×1", "3.1 2 ×1"]),
+        ([np.nan] * 6, "entropy", ALL, False, []),
     ],
 )
-def test_the_strongest_are_the_largest_or_the_smallest_without_any_above_the_middle(
-    values: list[float], lens: str, order: list[int], places: list[list[int]], best: float
+def test_tokens_are_ranked_by_value_then_top_to_bottom_and_equal_ones_of_an_answer_count_once(
+    values: list[float], lens: str, order: list[int], lowest: bool, first: list[str]
 ) -> None:
-    assert found(values, lens, order) == (places, best)
+    assert ranked(values, lens, order, lowest)[: len(first)] == first
+    assert bool(first) == bool(ranked(values, lens, order, lowest))
 
 
-def test_only_sampled_and_found_tokens_count_for_the_strongest() -> None:
+def test_only_sampled_and_found_tokens_are_ranked() -> None:
     values = [0.1, 0.7, 0.2, 0.6, 0.1, 0.5]
     mask = np.array([1, 0, 1, 1, 1, 1], dtype=np.uint8)
-    assert found(values, "entropy", mask=mask) == ([[3, 0]], 0.6)
+    assert ranked(values, "entropy", mask=mask)[0] == "3.0 0.6 ×1"
     only = np.array([False, False, True, False, True, False])
-    places, best = strongest(SAMPLED, np.array(values), LENSES["entropy"], ALL, only)
-    assert (places.tolist(), best) == ([[1, 0]], 0.2)
-    places, best = strongest(SAMPLED, np.array(values), LENSES["entropy"], ALL, np.zeros(6, dtype=bool))
-    assert (places.tolist(), best) == ([[0, 1]], 0.7), "nothing was looked for"
-    places, best = strongest(SAMPLED, np.full(6, np.nan), LENSES["entropy"], ALL)
-    assert places.shape == (0, 2)
-    assert np.isnan(best)
+    found = ranking(SAMPLED, np.array(values), LENSES["entropy"], ALL, only)
+    assert [each[:2] for each in found] == [(1, 0), (3, 1)]
+    found = ranking(SAMPLED, np.array(values), LENSES["entropy"], ALL, np.zeros(6, dtype=bool))
+    assert found[0][:2] == (0, 1), "nothing was looked for"
+
+
+def test_of_very_many_tokens_the_first_in_order_are_ranked() -> None:
+    values = np.random.default_rng(0).permutation(5 * MOST).astype(np.float32)
+    sampled = sampled_of(["a"] * (5 * MOST))
+    found = ranking(sampled, values, LENSES["entropy"], [0])
+    assert [each.value for each in found] == list(range(5 * MOST - 1, 4 * MOST - 1, -1))
 
 
 def layout_of(sampled: Sampled, order: list[int] | None = None) -> TokenLayout:

@@ -104,7 +104,7 @@ async def test_labels_are_no_rewards(algorithm, roles, words, below):
         app.play.lens_choice = "advantages"
         app.play.session.touch("look")
         await settled(pilot)
-        assert "colour: pull" in str(app.panels.tokens.border_title)
+        assert "pull" in str(app.panels.tokens.border_title)
 
 
 async def test_a_reward_models_scores_stand_beside_the_labels_on_a_scale_that_fits():
@@ -122,7 +122,7 @@ async def test_a_reward_models_scores_stand_beside_the_labels_on_a_scale_that_fi
         assert scale.startswith("−2 ")
         assert " +2 ·" in scale
         assert "colour: score" in str(app.panels.tokens.border_title)
-        assert len(set(levels(app.panels.tokens._lens, app.panels.tokens._values).tolist())) > 5, (
+        assert len(set(levels(app.panels.tokens._ink.lens, app.panels.tokens._ink.values).tolist())) > 5, (
             "most of them would have one shade from 0 to 1"
         )
 

@@ -103,12 +103,12 @@ async def test_the_colour_key_steps_through_the_statistics_and_auto_comes_back()
         assert app.play.lens.name == "prob_delta"
 
 
-async def test_a_statistic_that_is_not_there_yet_says_when_it_comes():
+async def test_a_statistic_that_is_not_there_yet_says_when_it_comes_and_another_steps_in():
     async with on_screen(size=WIDE) as (app, source, pilot):
         source.records(synthetic_update(1)[:1])
         await settled(pilot)
         await app.play.perform("lens", "credit")
-        assert "appears after ④ update · c back to auto" in app.panels.tokens._border_subtitle.plain
+        assert app.panels.tokens._border_title.plain.strip() == "Tokens · colour: probability (credit: from ④ on)"
         await pilot.press("c")
         assert "(auto)" in app.panels.tokens.border_title
         await pilot.press("c", "c")

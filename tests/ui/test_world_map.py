@@ -35,6 +35,7 @@ from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.session.happenings import Moved
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.tokens.colouring import Colouring
 from rlplay.ui.tokens.map_title import title
 from rlplay.ui.world.world_map import MAPS, WorldMap, unshaded
 from rlplay.verbs import VERBS
@@ -346,8 +347,8 @@ def test_settings_and_parts_of_words_keep_the_word() -> None:
     assert worded(text, "token") == text
     assert worded("One dot for each token: its ratio.", "move") == "One dot for each move: its ratio."
     assert worded("Shows special tokens and tokens.", "move") == "Shows special tokens and moves."
-    head = title(LENSES["token_rewards"], False, None, 60, True, "move")
-    assert head.plain == "Moves · colour: move reward: one shade"
+    head = title(Colouring(LENSES["token_rewards"], why="0 for every move"), None, 60, "move")
+    assert head.plain == "Moves · colour: move reward, 0 for every move"
 
 
 def test_the_map_is_drawn_again_once_sampling_has_ended(source: PlotData) -> None:

@@ -27,6 +27,7 @@ from rlplay.ui.parts.panel_messages import CursorMoved, Perform, UpdatePicked
 from rlplay.ui.parts.steady_static import SteadyStatic
 from rlplay.ui.plot.several_runs import RUN_STYLES, Shown
 from rlplay.ui.session.session import Session
+from rlplay.ui.tokens.colouring import colouring
 from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.ui.words import clipping
 from rlplay.verbs import VERBS
@@ -91,7 +92,8 @@ branch left the part that it shares with the other run.
         Binding("m", "perform('signs')", "marks", id="signs"),
         Binding("greater_than_sign", "other(1)", "next run in place of the one without the cursor"),
         Binding("less_than_sign", "other(-1)", "the run before in its place"),
-        Binding("x", "largest", "largest", id="largest"),
+        Binding("x", "ranked(False)", "largest", id="largest"),
+        Binding("X", "ranked(True)", "smallest", id="smallest"),
         Binding("y", "perform('copy')", "copy", id="copy"),
         Binding("w", "perform('shot')", "save the view", id="shot"),
         Binding("A", "label", "which is better?", id="prefer"),
@@ -172,8 +174,10 @@ branch left the part that it shares with the other run.
             tokens.words = f"Update {number} of {letter} is not finished or was not kept." if number else (
                 "Updates that both runs have finished are compared here.")  # fmt: skip
             order = [] if update is None or update.sampled is None else self._order(tokens, update.sampled)
-            session = self.runs.both[side]
-            tokens.show(update, order, lens.of(session.settings_of(update)), not chosen, signs, unfolded=unfolded)
+            settings = self.runs.both[side].settings_of(update)
+            tokens.show(
+                update, order, colouring(update, lens.of(settings), not chosen, settings), signs, unfolded=unfolded
+            )
         self._inspect()
 
     def _order(self, tokens: PairedTokens, sampled: Sampled) -> list[int]:
@@ -316,17 +320,17 @@ branch left the part that it shares with the other run.
         panels = self.views.panels if self.views.shown else self.curves.panels
         panels[0].focus()
 
-    def action_largest(self) -> None:
-        """Go to the token with the largest value; if no token is clipped, say why."""
+    def action_ranked(self, lowest: bool) -> None:
+        """Go to the token with the largest value, or the `lowest`; if no token is clipped, say why."""
         side = 1 if self.tokens[1].has_focus else 0
         tokens, session, update = self.tokens[side], self.runs.both[side], self.runs.updates()[side]
-        found, what = tokens.next_largest()
+        if self._display.lens_choice == "clip_state" and not clipping.count_clipped(update):
+            self.notify(clipping.explain_none(update, session.settings_of(update), session.source.live), markup=False)
+            return
+        found, what = tokens.next_ranked(lowest)
         if found is not None:
-            tokens.point(*found)
-            tokens.post_message(CursorMoved(*found))
-        elif what:
-            what = clipping.explain_none(update, session.settings_of(update), session.source.live)
-        if what:
+            tokens.point(*found[:2])
+            tokens.post_message(CursorMoved(*found[:2]))
             self.notify(what.replace("`", ""), markup=False)
 
     def action_label(self) -> None:

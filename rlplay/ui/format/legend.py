@@ -36,20 +36,16 @@ def later(phase: Phase, reached: Phase) -> str:
 
 
 def legend(
-    lens: Lens, palette: Palette, available: bool, room: int = 80, automatic: bool = True,
-    beyond: tuple[bool, bool] = (False, False), reached: Phase = "sample", counts: Sequence[int] = (),
+    lens: Lens, palette: Palette, available: bool, room: int = 80, beyond: tuple[bool, bool] = (False, False),
+    reached: Phase = "sample", counts: Sequence[int] = (),
 ) -> Content:  # fmt: skip
     """The colour scale from low to high, with its unit if there is `room`; or when the statistic will have values.
 
-    `reached` is the phase of the update.
-
-    If the user chose a statistic without values, the legend names the key back to the `automatic` one. ≤ at the lower
-    end and ≥ at the upper end mark values `beyond` the scale. `counts` are the numbers of tokens of each shade; they
-    follow as bars if there is room.
+    `reached` is the phase of the update. ≤ at the lower end and ≥ at the upper end mark values `beyond` the scale.
+    `counts` are the numbers of tokens of each shade; they follow as bars if there is room.
     """
     if not available:
-        back = () if automatic else ((" · ", "$text-muted"), ("c", "$accent"), (" back to auto", "$text-muted"))
-        return Content.assemble((coming(lens, reached), "$text-muted"), *back)
+        return Content.styled(coming(lens, reached), "$text-muted")
     if lens.scale == "states":
         return _states(palette)
     shades = range(-STEPS if lens.two_sided else 0, STEPS + 1)

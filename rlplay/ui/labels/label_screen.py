@@ -23,8 +23,8 @@ from rlplay.ui.parts.following import Following
 from rlplay.ui.parts.framed_text import FramedText
 from rlplay.ui.session.session import Session
 
-KEYS = "`←` A better · `→` B better · `0` skip · `z` undo · `X` skip the rest · `?` help · `esc` later"
-FEW_KEYS = "`←` A · `→` B better · `0` skip · `z` undo · `X` skip all · `esc` later"
+KEYS = "`←` A better · `→` B better · `0` skip · `z` undo · `U` skip the rest · `?` help · `esc` later"
+FEW_KEYS = "`←` A · `→` B better · `0` skip · `z` undo · `U` skip all · `esc` later"
 KEYS_CHOSEN = "`enter` submit · `z` undo · `?` help · `esc` later"
 CHOOSE = (
     "Read both, then press `←` if A is better or `→` if B is, or click one. The next pair follows. Below it you see "
@@ -44,7 +44,7 @@ class LabelScreen(Following[None]):
 
 With `labeller=user` you label the pairs of an update: the engine has two answers to each prompt and waits for you. `←`
 picks A as the better answer, `→` picks B, `0` skips the pair; the next pair then follows. At the last pair, `enter`
-submits your choice, and the engine continues. `X` skips all remaining pairs, and the update learns from the others.
+submits your choice, and the engine continues. `U` skips all remaining pairs, and the update learns from the others.
 
 The models' scores of a pair appear below only after your choice, so that they cannot influence you:
 
@@ -80,7 +80,7 @@ The models' scores of a pair appear below only after your choice, so that they c
         Binding("0", "choose('skip')", "skip this pair"),
         Binding("enter", "on", "submit the last label"),
         Binding("z,backspace", "back", "undo"),
-        Binding("X", "enough", "skip the rest"),
+        Binding("U", "enough", "skip the rest"),
         Binding("up", "scroll(-1)", "up", show=False),
         Binding("down", "scroll(1)", "down", show=False),
         Binding("question_mark,f1", "help", "help", id="help"),

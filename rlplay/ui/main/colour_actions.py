@@ -51,17 +51,24 @@ async def _colours(play: Playground, _argument: Any) -> None:
     play.app.push_screen(ColoursScreen(play.session, play.lens_choice, play.panels.tokens.palette))
 
 
-async def _largest(play: Playground, _argument: Any) -> None:
-    found, what = play.panels.tokens.next_largest()
-    if found is not None:
-        play.point(*found)
-    elif not what:
+def _ranked(lowest: bool) -> Action:
+    """The action that goes to the token with the largest value, or the `lowest`, and then to the next in order."""
+
+    async def action(play: Playground, _argument: Any) -> None:
         shown = play.session.shown
-        what = f"{play.lens.title} {coming(play.lens, 'sample' if shown is None else shown.phase)}."
-    if play.lens.name == "clip_state":
-        settings, (_, state) = play.session.settings_of(play.session.shown), play.panels.tokens.largest()
-        what = _clipping(play) if found is None else f"{what} {clipping.explain_clipped(settings, int(state))}"
-    play.panels.narrator.remark(what, play.spot())  # a toast would cover the token
+        if play.lens.name == "clip_state" and not clipping.count_clipped(shown):
+            play.panels.narrator.remark(_clipping(play), play.spot())  # not to a token of the colour that steps in
+            return
+        found, what = play.panels.tokens.next_ranked(lowest)
+        if found is None:
+            what = f"{play.lens.title} {coming(play.lens, 'sample' if shown is None else shown.phase)}."
+        else:
+            play.point(found.completion, found.token)
+            if play.lens.name == "clip_state":
+                what = f"{what} {clipping.explain_clipped(play.session.settings_of(shown), int(found.value))}"
+        play.panels.narrator.remark(what, play.spot())  # a toast would cover the token
+
+    return action
 
 
 def _clipping(play: Playground) -> str:
@@ -79,6 +86,7 @@ ACTIONS: dict[str, Action] = {
     "lens": _lens_step(1),
     "lens_back": _lens_step(-1),
     "colours": _colours,
-    "largest": _largest,
+    "largest": _ranked(lowest=False),
+    "smallest": _ranked(lowest=True),
     "signs": _signs,
 }

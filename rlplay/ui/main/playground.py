@@ -22,6 +22,7 @@ from rlplay.ui.session.follow import follow
 from rlplay.ui.session.preview import Preview
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.source import Source
+from rlplay.ui.tokens.colouring import Colouring, colouring, reached
 from rlplay.ui.tokens.facts import facts_of
 from rlplay.ui.tokens.finder import Finder
 
@@ -97,6 +98,24 @@ class Playground:
             facts = facts_of(shown)
             chosen = next((name for name in (chosen, *_INSTEAD) if facts.lens(name) is not None), chosen)
         return LENSES[chosen].of(settings)
+
+    @property
+    def colours(self) -> Colouring:
+        """How the tokens are coloured: by `lens`, or by the nearest statistic that distinguishes them."""
+        session, preview, automatically = self.session, self.preview, self.lens_choice is None
+        if preview.shown is not None:
+            return Colouring(self.lens, automatically)
+        shown = session.shown
+        return colouring(shown, self.lens, automatically, session.settings_of(shown), session.held is not None)
+
+    def hold(self) -> None:
+        """While the engine runs on, keep the last update on the screen until the newest has the chosen statistic."""
+        session, newest, held = self.session, self.session.run.newest, None
+        if self.lens_choice is not None and newest is not None and session.runs_on:
+            lens, before = LENSES[self.lens_choice], session.run.updates.get(newest.number - 1)
+            if before is not None and reached(before, lens) and not reached(newest, lens):
+                held = before
+        session.hold(held)
 
     def spot(self) -> Spot:
         """The update, its progress and the token on the screen; a remark belongs to them."""

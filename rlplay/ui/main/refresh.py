@@ -79,6 +79,7 @@ class Refresher(Feature):
 
     def _answers(self) -> None:
         panels, session = self._panels, self._playground.session
+        self._playground.hold()
         changes = session.take_changes()
         self._unshown |= changes
         if changes:
@@ -103,8 +104,8 @@ class Refresher(Feature):
         vacant = worded(_vacant(session), session.step_word)
         tokens.words = literal(session.problem) or self._nothing_found() or vacant
         tokens.show(
-            preview.shown or session.shown, listed, play.lens, play.lens_choice is None, play.signs,
-            preview.flipped, preview.version, play.finder, play.folding.unfolded, play.folding.copies,
+            preview.shown or session.shown, listed, play.colours, play.signs, preview.flipped,
+            preview.version, play.finder, play.folding.unfolded, play.folding.copies,
         )  # fmt: skip
         if listed and (answer := tokens.cursor[0]) not in listed:
             shown_for = play.folding.shown_for(answer)

@@ -56,6 +56,7 @@ class Session:
         self.version = 0  # another one after every change
         self._changed: set[Part] = {"update", "history", "status"}  # since the main screen last looked
         self.looking: int | None = None
+        self.held: Update | None = None  # the update that stays on the screen while the newest begins
         self.looked = RecordView("auto", 0, 0)  # the view last recorded in the run
         self.asked: str = ""
         self.stopped = ""  # the error that stopped the engine, until it continues
@@ -88,6 +89,11 @@ class Session:
     @property
     def shown(self) -> Update | None:
         """The update on the screen: the live one or an older one."""
+        return self._looked_at if self.looking is not None else self.held or self.run.newest
+
+    @property
+    def under_way(self) -> Update | None:
+        """The update whose progress the screen shows: the newest, or the older one that the user looks at."""
         return self.run.newest if self.looking is None else self._looked_at
 
     @property
@@ -308,6 +314,12 @@ class Session:
         """Return to the live update."""
         self.looking = self._looked_at = None
         self.touch("update", "status")
+
+    def hold(self, update: Update | None) -> None:
+        """Keep `update` on the screen instead of the newest; None: no longer."""
+        if update is not self.held:
+            self.held = update
+            self.touch("update")
 
     def recover(self) -> None:
         """Prepare for a restart of the source."""

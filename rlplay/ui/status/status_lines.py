@@ -241,7 +241,7 @@ class PhaseBar(Bar):
         """The phase of the update on the screen."""
         if session.loading is not None and session.status is None:
             return _loading(session.loading.what, session.loading.fraction)
-        update = session.shown
+        update = session.under_way
         status = session.status
         if update is None or update.sampled is None:
             self.here = "sample" if status is not None else ""

@@ -1,37 +1,37 @@
-"""Describes the token that the key for the largest value has found."""
+"""Describes the token that the key for the largest or the smallest value has found."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rlplay.trace.lenses import Lens
-from rlplay.trace.records import Array
 from rlplay.ui.format.number_cells import plain, signed
 from rlplay.ui.format.shown_text import within
 from rlplay.ui.format.step_word import worded
+from rlplay.ui.tokens.ranking import Ranked
 from rlplay.ui.tokens.token_layout import MARKS
 
-ON = "; `x` goes to the next."
 
+def describe_ranked(lens: Lens, ranks: list[Ranked], at: int, which: tuple[str, str], word: str, lowest: bool) -> str:
+    """Describe `ranks[at]`, a token of the order that `x` goes through, or `X` for the `lowest`.
 
-def describe_largest(
-    lens: Lens, best: float, places: Sequence[tuple[int, int]] | Array, at: int, which: tuple[str, str, int], word: str
-) -> str:
-    """Describe `places[at]`, one of the `places` (completion, token) where the statistic is `best`.
-
-    `which` is the token's text, its answer's name, and the number of tokens there that are the policy's; `word` names
-    what the policy samples.
+    `which` is the token's text and its answer's name; `word` names what the policy samples.
     """
-    token, answer, own = which
-    count = len(places)
-    if lens.name == "clip_state":
-        mark = MARKS[int(best)]
-        return f"The only clipped {word} ({mark})." if count == 1 else f"One of {count} clipped {word}s ({mark}){ON}"
-    value = signed(best).strip() if lens.low < 0 else plain(best)
-    below = lens.two_sided and best < (lens.low + lens.high) / 2
-    found = f"{'Smallest' if below else 'Largest'} {worded(within(lens.title), word)}: {value}"
-    if count == 1:
-        return f"{found}, {word} {token} of {answer}."
-    if count == own and len({completion for completion, _ in places}) == 1:
-        return f"{found}: all {count} {word}s of {answer} share it{ON}"
-    return f"{found}, at {at + 1} of {count} {word}s that have it: {token} of {answer}{ON}"
+    token, answer = which
+    here, key = ranks[at], "X" if lowest else "x"
+    more = f"; `{key}` next." if len(ranks) > 1 else "."
+    if lens.scale == "states":
+        mark = MARKS[int(here.value)]
+        if len(ranks) == 1:
+            return f"The only clipped {word} ({mark})."
+        return f"Clipped {word} {at + 1} of {len(ranks)} ({mark}): {token} of {answer}{more}"
+    value = signed(here.value).strip() if lens.low < 0 else plain(here.value)
+    falls = len(ranks) > 1 and ranks[0].value < ranks[-1].value
+    small = lowest or falls or (lens.two_sided and here.value < (lens.low + lens.high) / 2)
+    size = "smallest" if small else "largest"
+    size = size.capitalize() if not at else f"{_nth(at + 1)} {size}"
+    shared = f"; {here.sharing} {word}s of the answer share it" if here.sharing > 1 else ""
+    return f"{size} {worded(within(lens.title), word)}: {value}, {word} {token} of {answer}{shared}{more}"
+
+
+def _nth(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{ending}"

@@ -9,18 +9,26 @@ from rlplay.trace.lenses import Lens
 from rlplay.trace.update import Update
 from rlplay.ui.format.shown_text import within
 from rlplay.ui.format.step_word import worded
+from rlplay.ui.tokens.colouring import Colouring
 
 
-def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool, word: str) -> Content:
-    """The panel's title: the lens and, if there is room, its optimizer steps and how it was chosen.
+def title(colours: Colouring, update: Update | None, room: int, word: str) -> Content:
+    """The panel's title: the statistic and, if there is room, its optimizer steps and how it was chosen.
 
-    If all tokens are `alike`, so near each other that they share a shade, it says so. `word` names what the policy
-    samples.
+    Where it steps in for another, or distinguishes no token, the title says why. `word` names what the policy samples.
     """
-    head, name = worded("Tokens", word), worded(within(lens.title), word)
-    same = ": one shade" * alike
-    colour = f" · colour: {name}{_steps(lens, update)}{same}"
-    lines = (colour + " (auto)" * automatic, colour, f" · colour: {name}{same}", f" · {name}{same}", f" · {name}")
+    head, lens = worded("Tokens", word), colours.lens
+    name, steps = worded(within(lens.title), word), _steps(lens, update)
+    of = f" · update {colours.held}" * bool(colours.held)
+    if colours.wanted is not None:
+        wanted = worded(within(colours.wanted.title), word)
+        lines = [f" · colour: {name} ({wanted}: {colours.why})", f" · {name} ({wanted}: {colours.why})"]
+    elif colours.why:
+        lines = [f" · colour: {name}, {colours.why}", f" · {name}, {colours.why}"]
+    else:
+        colour = f" · colour: {name}{steps}"
+        lines = [colour + " (auto)" * colours.automatic, colour, f" · colour: {name}"]
+    lines = [of + line for line in lines] + [f"{of} · {name}", f" · {name}"]
     words = next((line for line in lines if cell_len(f"{head}{line}") <= room), lines[-1])
     return Content.assemble(head, (words, "$text-muted"))
 

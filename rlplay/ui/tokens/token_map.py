@@ -8,31 +8,29 @@ from typing import ClassVar
 import numpy as np
 from rich.cells import cell_len
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from rlplay.trace.answers import repeated
-from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Update
 from rlplay.ui.format.legend import legend
-from rlplay.ui.format.number_cells import short
 from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.format.shown_text import literal, quoted, within
 from rlplay.ui.format.step_word import worded
-from rlplay.ui.format.wrap import TokenPiece
 from rlplay.ui.parts.line_panel import CORNERS, LinePanel
 from rlplay.ui.parts.panel_messages import CursorMoved, Perform, Reflowed
-from rlplay.ui.theme.inks import levels, off_scale
+from rlplay.ui.theme.inks import off_scale
+from rlplay.ui.tokens.colouring import Colouring
 from rlplay.ui.tokens.empty_map import VACANT
 from rlplay.ui.tokens.facts import facts_of
 from rlplay.ui.tokens.finder import Finder
-from rlplay.ui.tokens.largest import describe_largest
+from rlplay.ui.tokens.largest import describe_ranked
 from rlplay.ui.tokens.map_title import title
-from rlplay.ui.tokens.strongest import strongest
+from rlplay.ui.tokens.ranking import Ranked, ranking
+from rlplay.ui.tokens.token_ink import TokenInk
 from rlplay.ui.tokens.token_layout import FLIPPED, GUTTER, MORE, Folds, LayoutRow, TokenLayout
 
 
@@ -49,8 +47,9 @@ scale below never changes, so shades are comparable between updates; ≤ or ≥ 
 beyond it and share its shade. `c` goes to the next statistic; `C`, or a click on the title or the scale, lists them
 all with what each means. The bars after the scale count the tokens of each shade, the lowest first; a bar's height is
 its share of the highest one, and any token at all makes at least ▁. At first, and after the last one, the panel
-chooses the statistic that fits the phase (auto). `x` goes to the token with the largest value; if several tokens have
-it, `x` again goes to the next.
+chooses the statistic that fits the phase (auto). Before a chosen statistic exists, or if it is the same everywhere,
+another one steps in; the title names both. `x` goes to the token with the largest value, then to the next one in order;
+`X` begins at the smallest: with Credit, the most blamed token. Equal tokens of one answer count once.
 
 **Without colour:** on a two-sided scale, tokens on the upper side are underlined; with `NO_COLOR` and with 16 colours,
 tokens on the lower side are struck through. `m` shows every number. With `NO_COLOR`, matches of `/` are reversed.
@@ -81,13 +80,10 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         super().__init__(id=id)
         self._sampled: Sampled | None = None  # as of `show`: the update may have changed before drawing
         self._order: list[int] = []
-        self._lens: Lens | None = None
-        self._values: Array | None = None
-        self._shades: Array | None = None
+        self._ink = TokenInk()
         self._clips: Array | None = None
-        self._means: Array | None = None
         self._repeated: dict[int, int] = {}
-        self._found: Array | None = None
+        self._went = 0, "", False, 0  # what `x` has found last: batch, lens, lowest, place
         self._folds = Folds()
         self._signs = False
         self._steps = 0
@@ -97,37 +93,36 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         self.cursor = (0, 0)
 
     def show(
-        self, update: Update | None, order: list[int], lens: Lens, automatic: bool, signs: bool,
-        flipped: Array | None = None, version: str = "", finder: Finder | None = None,
-        unfolded: Collection[int] = (), copies: Mapping[int, int] | None = None,
+        self, update: Update | None, order: list[int], colours: Colouring, signs: bool, flipped: Array | None = None,
+        version: str = "", finder: Finder | None = None, unfolded: Collection[int] = (),
+        copies: Mapping[int, int] | None = None,
     ) -> None:  # fmt: skip
-        """Show `update`, completions in this `order`, tinted by `lens`; with `signs` every blank and number.
+        """Show `update`, completions in this `order`, tinted by `colours`; with `signs` every blank and number.
 
-        `automatic` says that the user did not choose the lens. In a preview, `flipped` (bool [T]) marks the tokens
-        whose gradient would change sign, and `version` names the version shown. The matches of `finder` are
-        highlighted and counted in the border. Long answers are folded, except the `unfolded` ones; `copies` says how
-        many equal answers a line stands for.
+        In a preview, `flipped` (bool [T]) marks the tokens whose gradient would change sign, and `version` names the
+        version shown. The matches of `finder` are highlighted and counted in the border. Long answers are folded,
+        except the `unfolded` ones; `copies` says how many equal answers a line stands for.
         """
         sampled = None if update is None else update.sampled
         steps, copies = 0 if update is None else len(update.steps), dict(copies or {})
         unchanged = sampled is self._sampled and (order, signs, steps) == (self._order, self._signs, self._steps)
         unchanged = unchanged and (set(unfolded), copies) == (self._folds.unfolded, self._folds.copies)
         unchanged = unchanged and flipped is None and not self._previews
-        self._order, self._lens, self._signs, self._steps = order, lens, signs, steps
+        lens, self._order, self._signs, self._steps = colours.lens, order, signs, steps
         self._previews = flipped is not None
-        self._found = None if finder is None or finder.found is None else finder.found.tokens
         self._folds = Folds(copies, set(unfolded), self._seen)
         self._sampled = sampled
-        self._values = self._shades = self._means = None
+        found = None if finder is None or finder.found is None else finder.found.tokens
+        self._ink = TokenInk(found=found)
         self._repeated = {} if update is None else repeated(update, order)
-        alike, past, counts = False, (False, False), list[int]()
+        past, counts = (False, False), list[int]()
         if update is not None and sampled is not None:
             facts = facts_of(update)
-            self._values, self._means = facts.lens(lens.name), facts.means
-            if self._values is not None:
-                ends = np.array(facts.spread(lens.name))
-                alike, past = not levels(lens, ends).any(), off_scale(lens, ends)
-                self._shades, counts = facts.levels(lens), facts.shades(lens).tolist()
+            values, shades = facts.lens(lens.name), None
+            if values is not None:
+                past = off_scale(lens, np.array(facts.spread(lens.name)))
+                shades, counts = facts.levels(lens), facts.shades(lens).tolist()
+            self._ink = TokenInk(sampled, lens, values, shades, facts.means, found)
             if not unchanged:
                 clips = facts.lens("clip_state")
                 self._clips = None if clips is None else np.nan_to_num(clips).astype(np.int8)
@@ -141,18 +136,24 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
             self.rebuild()
         else:
             self._lay_out()
-        found = "" if finder is None or finder.query is None else f" · {finder.summary}"
-        named = title(lens, automatic, update, self.title_room - cell_len(found), alike, self.step_word)
-        head = worded("Tokens", self.step_word)
-        named = Content.assemble(head, (found, "$accent"), named[len(head) :])
-        if version:
-            name = worded(within(lens.title), self.step_word)
-            named = Content.assemble(head, (f" · {version}", "$warning"), (f" · {name}", "$text-muted"))
-        room, reached = self.outer_size.width - CORNERS, "sample" if update is None else update.phase
-        waiting = self._sampled is None  # for the first answers: nothing is missing yet
-        known = self._values is not None
-        scale = Content() if waiting else legend(lens, self.palette, known, room, automatic, past, reached, counts)
+        named = self._named(
+            update, colours, version, "" if finder is None or finder.query is None else f" · {finder.summary}"
+        )
+        # Waiting for the first answers, nothing is missing yet.
+        shown = self._sampled is not None
+        reached, room = "sample" if update is None else update.phase, self.title_room
+        available = self._ink.values is not None
+        scale = legend(lens, self.palette, available, room, past, reached, counts) if shown else Content()
         self.caption(named, scale)
+
+    def _named(self, update: Update | None, colours: Colouring, version: str, found: str) -> Content:
+        """The title: the colours, and what was `found`; in a preview the `version` shown."""
+        head = worded("Tokens", self.step_word)
+        if version:
+            name = worded(within(colours.lens.title), self.step_word)
+            return Content.assemble(head, (f" · {version}", "$warning"), (f" · {name}", "$text-muted"))
+        named = title(colours, update, self.title_room - cell_len(found), self.step_word)
+        return Content.assemble(head, (found, "bold $foreground"), named[len(head) :])
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token and scroll to it."""
@@ -175,43 +176,41 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
             return self._length(completion) - 1
         if completion == self.cursor[0] and self.cursor[1]:
             return self.cursor[1]
-        if self._found is None:
+        if self._ink.found is None:
             return 0
         start, end = self._sampled.offsets[completion : completion + 2]
-        return int(self._found[start:end].argmax())
+        return int(self._ink.found[start:end].argmax())
 
-    def largest(self) -> tuple[Array, float]:
-        """All places (completion, token) with the lens's strongest value, int64 [P, 2]; and the value."""
-        if self._sampled is None or self._values is None or self._lens is None:
-            return np.zeros((0, 2), dtype=np.int64), np.nan
-        return strongest(self._sampled, self._values, self._lens, self._order, self._found)
+    def ranking(self, lowest: bool = False) -> list[Ranked]:
+        """The tokens by the value of the colours, the largest first or the `lowest`."""
+        ink = self._ink
+        if ink.sampled is None or ink.values is None or ink.lens is None:
+            return []
+        return ranking(ink.sampled, ink.values, ink.lens, self._order, ink.found, lowest)
 
-    def next_largest(self) -> tuple[tuple[int, int] | None, str]:
-        """The place that `x` goes to, or None, and a description of it.
+    def next_ranked(self, lowest: bool = False) -> tuple[Ranked | None, str]:
+        """The token that `x` goes to, or `X` for the `lowest`, and a description of it; None if there is none.
 
-        If several places share the largest value, it is the next one after the cursor.
+        It is the one after the token that the key has found last, if the cursor is still there, else the first.
         """
-        places, best = self.largest()
-        sampled, lens = self._sampled, self._lens
-        if not len(places) or sampled is None or lens is None:
+        ranks, ink = self.ranking(lowest), self._ink
+        if not ranks or ink.sampled is None or ink.lens is None:
             return None, ""
-        if lens.name == "clip_state" and not best:
-            return None, worded("No token is clipped.", self.step_word)
-        here = np.flatnonzero((places == self.cursor).all(axis=1))
-        at = (int(here[0]) + 1) % len(places) if len(here) else 0
-        completion, token = places[at].tolist()
-        start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
-        text = sampled.pieces.get(int(sampled.token_ids[start + token]), sampled.texts[start + token])
-        counts = [self._folds.copies.get(each, 1) for each in self._order]
-        answer = f"answer {sum(counts[: self._order.index(completion)]) + 1} of {sum(counts)}"
-        own = int(sampled.mask[start:end].sum())
-        which = literal(quoted(text)), answer, own
-        return (completion, token), describe_largest(lens, best, places, at, which, self.step_word)
+        known, lens, direction, at = self._went
+        again = (known, lens, direction) == (id(ink.sampled), ink.lens.name, lowest) and at < len(ranks)
+        at = (at + 1) % len(ranks) if again and ranks[at][:2] == self.cursor else 0
+        self._went = id(ink.sampled), ink.lens.name, lowest, at
+        found, counts = ranks[at], [self._folds.copies.get(each, 1) for each in self._order]
+        token = int(ink.sampled.offsets[found.completion]) + found.token
+        text = ink.sampled.pieces.get(int(ink.sampled.token_ids[token]), ink.sampled.texts[token])
+        answer = f"answer {sum(counts[: self._order.index(found.completion)]) + 1} of {sum(counts)}"
+        return found, describe_ranked(ink.lens, ranks, at, (literal(quoted(text)), answer), self.step_word, lowest)
 
     @property
     def tip(self) -> str:
         """What the colour means."""
-        name, reading = ("", "") if self._lens is None else (self._lens.title, self._lens.reading)
+        lens = self._ink.lens
+        name, reading = ("", "") if lens is None else (lens.title, lens.reading)
         return name and worded(f"{name}: {reading} Click to choose another colour.", self.step_word)
 
     def clipping(self) -> tuple[str, str]:
@@ -270,16 +269,17 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         here = self.cursor[0] == shown.completion
         yield Segment(
             "▸" if here and self._layout.begins(row) else "▎",
-            self.palette.key if here else self._edge(shown.completion),
+            self.palette.key if here else self._ink.edge(shown.completion, self.palette),
         )
         begins = not shown.cells or shown.cells[0].token == 0
         yield Segment(" " if begins or not shown.folded or shown.values else MORE.strip(), self.palette.muted)
         assert self._sampled is not None
         start = int(self._sampled.offsets[shown.completion])
-        shades, heads = self._levels(start, shown.cells), self._layout.heads(shown.completion)
+        ink, heads = self._ink, self._layout.heads(shown.completion)
+        shades = ink.levels(start, shown.cells)
         for cell, level in zip(shown.cells, shades, strict=True):
             if shown.values:
-                yield self._number(start + cell.token, cell, level)
+                yield ink.number(start + cell.token, cell, level, self.palette)
             else:
                 head = heads.get(cell.token, "")
                 if head and cell.text.startswith(head):
@@ -287,7 +287,10 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
                     yield Segment(copies, self.palette.accent)
                     yield Segment(head.removeprefix(copies), self.palette.muted)
                 text = cell.text.removeprefix(head)
-                yield from self._token(start + cell.token, text, here and self.cursor[1] == cell.token, level)
+                if here and self.cursor[1] == cell.token:
+                    yield Segment(text, self.palette.cursor)
+                else:
+                    yield from ink.token(start + cell.token, text, level, self.palette)
         if not shown.cells and not shown.values:
             yield Segment("…", self.palette.faint)
         if shown.folded and not shown.values and shown.cells[-1].token < self._length(shown.completion) - 1:
@@ -297,51 +300,6 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
             used = GUTTER + sum(cell.width for cell in shown.cells)
             if used + len(words) <= self.scrollable_content_region.width:
                 yield Segment(words, self.palette.muted)
-
-    def _levels(self, start: int, cells: list[TokenPiece]) -> list[int]:
-        """The levels of the tokens of a line, whose answer begins at `start`."""
-        if self._shades is None or not cells:
-            return [0] * len(cells)
-        first = cells[0].token
-        found = self._shades[start + first : start + cells[-1].token + 1].tolist()
-        return [found[cell.token - first] for cell in cells]
-
-    def _edge(self, completion: int) -> Style:
-        if self._means is None:
-            return self.palette.faint
-        mean = self._means[completion]
-        if not np.isfinite(mean) or abs(mean) < 1e-3:
-            return self.palette.faint
-        return self.palette.up_text if mean > 0 else self.palette.down_text
-
-    def _style(self, token: int, level: int) -> Style:
-        assert self._sampled is not None
-        if not self._sampled.mask[token] or (self._found is not None and not self._found[token]):
-            return self.palette.muted
-        style = self.palette.text
-        if self._values is not None and self._lens is not None:
-            style = self.palette.shade(level, self._lens.two_sided) or style
-        return style if self._found is None else style + self.palette.found
-
-    def _token(self, token: int, text: str, here: bool, level: int) -> Iterable[Segment]:
-        style = self._style(token, level)
-        if here:
-            yield Segment(text, self.palette.cursor)
-            return
-        drawn = text.lstrip(" ") if style.underline or style.strike else text
-        if len(drawn) < len(text) and drawn:
-            # Underlined or struck-through blanks would join words into one long line.
-            yield Segment(" " * (len(text) - len(drawn)), style.background_style)
-        yield Segment(drawn or text, style)
-
-    def _number(self, token: int, cell: TokenPiece, level: int) -> Segment:
-        if self._values is None or self._lens is None:
-            return Segment(" " * cell.width)
-        text = short(float(self._values[token]), self._lens.two_sided and self._lens.low < 0)
-        style = self.palette.muted
-        if self._lens.two_sided and level:
-            style = self.palette.up_text if level > 0 else self.palette.down_text
-        return Segment(text.ljust(cell.width)[: cell.width], style)
 
     # Cursor
 
