@@ -58,7 +58,6 @@ def _is_probe(step: Step) -> bool:
 
 
 NO_REVEAL = {
-    "pick-two": {"The largest pull on a pick"},
     "grid": {"V at the start. It should be within 0.05 of 0.902"},
     "long-and-short": {"Lowest advantage of a token"},
     "baseline": {"The smallest pull"},
