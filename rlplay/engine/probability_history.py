@@ -11,15 +11,15 @@ from torch.func import functional_call
 from rlplay.engine.probe import Beginning
 from rlplay.engine.snapshots import SnapshotStore
 from rlplay.engine.state import State
+from rlplay.engine.weights_after import at_hand, weights_after
 from rlplay.trace.questions import Recall, Recalled
 
 
 def recall(question: Recall, state: State, store: SnapshotStore, interrupted: Callable[[], bool]) -> Iterator[Recalled]:
     """A `Recalled` after each update whose weights are at hand, with all before it; the last is `done`.
 
-    Weights come from the snapshots. Where there is none, the policy's own are those of the last update, and in the
-    first stage the reference's are those of update 0. The policy is not touched: a forward pass is lent the weights.
-    Probabilities are at the present temperature, so that nothing but the weights differs.
+    Weights are those of `at_hand`. The policy is not touched: a forward pass is lent the weights. Probabilities are at
+    the present temperature, so that nothing but the weights differs.
 
     Raises ValueError, one line, if the prefix cannot be asked about or a snapshot is damaged.
     """
@@ -28,24 +28,16 @@ def recall(question: Recall, state: State, store: SnapshotStore, interrupted: Ca
         raise ValueError(f"a token id is outside the model's vocabulary of {state.lm.vocabulary}")
     updates: list[int] = []
     rows: list[list[float]] = []
-    for update, weights in _weights(question.since, state, store):
+    for update in at_hand(state, store):
+        if update < question.since:
+            continue
         if interrupted():
             break
         updates.append(update)
-        rows.append(_probabilities(beginning, question.token_ids, weights, state))
+        with weights_after(update, state, store) as weights:
+            rows.append(_probabilities(beginning, question.token_ids, weights.policy(), state))
         yield Recalled(question.prefix, question.token_ids, updates=updates[:], probabilities=rows[:])
     yield Recalled(question.prefix, question.token_ids, updates=updates, probabilities=rows, done=True)
-
-
-def _weights(since: int, state: State, store: SnapshotStore) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """Updates from `since` on, in order, each with the policy's weights after it."""
-    kept, lm = store.kept(), state.lm
-    first = {0} if state.stage == 0 else set[int]()
-    for update in sorted(update for update in {*kept, *first, state.update} if update >= since):
-        if update in kept:
-            yield update, store.policy(update)
-        else:
-            yield update, dict((lm.policy if update == state.update else lm.reference).named_parameters())
 
 
 @torch.no_grad()

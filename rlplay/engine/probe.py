@@ -19,6 +19,7 @@ from rlplay.engine.reward_calls import Completions
 from rlplay.engine.sample import ESTIMATES, TAILS, sample
 from rlplay.engine.score import graded, totals, weighted, weights_of
 from rlplay.engine.state import State
+from rlplay.engine.weights_after import steps_since
 from rlplay.tasks.task import Example, chat, heading
 from rlplay.trace.questions import (
     AnyProbed,
@@ -117,12 +118,17 @@ def _context(lm: LanguageModel) -> int:
     return context if isinstance(context, int) and context > 0 else 1 << 30
 
 
+def readable(beginning: Beginning, lm: LanguageModel) -> Beginning:
+    """The same. Raises ValueError, one line, if it is longer than the model can read."""
+    if len(beginning.ids) > _context(lm):
+        raise ValueError(f"{len(beginning.ids)} tokens are more than the {_context(lm)} that the model can read")
+    return beginning
+
+
 @torch.no_grad()
 def peek(prefix: Prefix, beginning: Beginning, state: State) -> Peeked:
     """The next-token distributions of policy and reference after a prefix, and what they gave its own tokens."""
-    lm, answer = state.lm, beginning.answer
-    if len(beginning.ids) > _context(lm):
-        raise ValueError(f"{len(beginning.ids)} tokens are more than the {_context(lm)} that the model can read")
+    lm, answer = state.lm, readable(beginning, state.lm).answer
     own, other = (_logprobs(model, beginning, state) for model in (lm.policy, lm.reference))
     kept = candidates(lm, state.settings)
     likeliest = torch.maximum(own[-1], other[-1]).topk(kept).indices
@@ -131,7 +137,7 @@ def peek(prefix: Prefix, beginning: Beginning, state: State) -> Peeked:
     return Peeked(
         prefix=prefix,
         update=state.update,
-        steps=0 if state.batch is None or state.batch.update == state.update else len(state.batch.step_metrics),
+        steps=steps_since(state),
         unrewarded=beginning.unrewarded,
         temperature=state.settings.temperature,
         prompt_texts=lm.texts(beginning.prompt_ids),

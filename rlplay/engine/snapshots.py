@@ -5,7 +5,9 @@ A thread writes them while the next update samples its answers, which changes no
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -79,7 +81,7 @@ class SnapshotStore:
         them before `finish`."""
         if ranks.is_first() and self._is_due(state.update, always):
             tensors = _on_host(_contents(state))
-            self._writing = state.update, self._thread.submit(_written, tensors, self._path(state.update))
+            self._writing = state.update, self._thread.submit(_written, tensors, self.path(state.update))
 
     @property
     def is_writing(self) -> bool:
@@ -94,7 +96,7 @@ class SnapshotStore:
         if self._writing is None:
             return
         (update, size), self._writing = self._writing, None
-        self._writer.add_snapshot(update, self._path(update), size.result())
+        self._writer.add_snapshot(update, self.path(update), size.result())
         self._thin(BUDGET)
 
     def _is_due(self, update: int, always: bool) -> bool:
@@ -120,7 +122,7 @@ class SnapshotStore:
 
     def _usable(self, update: int) -> bool:
         needs = {update, self._start_of(update)} if self._starts else {update}
-        return all(_is_own(self._path(needed)) for needed in needs)
+        return all(_is_own(self.path(needed)) for needed in needs)
 
     def _start_of(self, update: int) -> int:
         return self._stages[stage_at(self._stages, update)].begins
@@ -130,23 +132,16 @@ class SnapshotStore:
         nearest = self.nearest(update)
         stage = stage_at(self._stages, nearest)
         if stage != state.stage:
-            restore(state, self._path(self._start_of(nearest)), self._start_of(nearest))
+            restore(state, self.path(self._start_of(nearest)), self._start_of(nearest))
             state.hand_on(stage)
         if ranks.first(lambda: nearest in self._kept()):
-            restore(state, self._path(nearest), nearest)
+            restore(state, self.path(nearest), nearest)
         else:
             restart(state)
 
     def kept(self) -> list[int]:
         """The updates whose snapshots are there, in order."""
-        return sorted(update for update in self._kept() if _is_own(self._path(update)))
-
-    def policy(self, update: int) -> dict[str, Tensor]:
-        """The policy's trained weights after an update that is kept, by their names in it, on the CPU.
-
-        Raises ValueError, one line, if the file is damaged.
-        """
-        return policy_weights(self._path(update))
+        return sorted(update for update in self._kept() if _is_own(self.path(update)))
 
     def forget_after(self, update: int) -> None:
         """Delete the snapshots of an abandoned branch."""
@@ -160,9 +155,10 @@ class SnapshotStore:
 
     def _drop(self, update: int) -> None:
         self._writer.drop_snapshot(update)
-        self._path(update).unlink(missing_ok=True)
+        self.path(update).unlink(missing_ok=True)
 
-    def _path(self, update: int) -> Path:
+    def path(self, update: int) -> Path:
+        """Where the snapshot of an update is, or would be."""
         return self._folder / f"{update:06d}.safetensors"
 
 
@@ -171,17 +167,31 @@ def _is_own(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def policy_weights(path: Path) -> dict[str, Tensor]:
-    """The policy's trained weights in a snapshot, by their names in it, on the CPU.
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], Tensor], Callable[[str], Tensor]]]:
+    """The names of the trained weights in a snapshot, and what reads one of them: as the model has it, and in float32,
+    from its master where it has one. On the CPU.
 
     Raises ValueError, one line, if the file is damaged.
     """
     try:
         with safe_open(path, "pt") as file:
-            names = [name for name in file.keys() if name.startswith(POLICY)]  # noqa: SIM118 (no mapping)
-            return {name.removeprefix(POLICY): file.get_tensor(name) for name in names}
+            every = set(file.keys())
+
+            def exact(name: str) -> Tensor:
+                master = f"master/{name}"
+                weight: Tensor = file.get_tensor(master if master in every else name)
+                return weight.float()
+
+            yield [name for name in every if name.startswith((POLICY, VALUE, REWARD))], file.get_tensor, exact
     except (OSError, SafetensorError) as error:
         raise ValueError(f"snapshot {path} cannot be read ({error})") from error
+
+
+def policy_weights(path: Path) -> dict[str, Tensor]:
+    """The policy's trained weights in a snapshot, by their names in it, on the CPU. Errors as in `opened`."""
+    with opened(path) as (names, read, _):
+        return {name.removeprefix(POLICY): read(name) for name in names if name.startswith(POLICY)}
 
 
 def _contents(state: State) -> dict[str, Tensor]:

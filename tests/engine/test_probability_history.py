@@ -79,6 +79,6 @@ def test_a_damaged_snapshot_and_an_unknown_token_are_refused_in_a_line(start: St
     driver.advance("update", 1, never)
     with pytest.raises(ValueError, match="outside the model's vocabulary"):
         ask(driver, Recall(PLACE, [10**6]))
-    driver._store._path(1).write_bytes(b"no weights")
+    driver._store.path(1).write_bytes(b"no weights")
     with pytest.raises(ValueError, match="cannot be read"):
         ask(driver, Recall(PLACE, TOKENS))

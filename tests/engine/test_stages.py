@@ -166,7 +166,7 @@ def test_a_stage_whose_start_could_not_be_kept_is_reached_from_before(
     driver, records = begin()
     driver.advance("update", 5, never)
     fifth = _numbers(records, 5)
-    driver._store._path(4).unlink()
+    driver._store.path(4).unlink()
     driver.rewind(4)
     driver.advance("update", 1, never)
     assert _numbers(records, 5) == fifth

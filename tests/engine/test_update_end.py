@@ -84,7 +84,7 @@ def test_a_late_snapshot_has_the_weights_of_its_update(start: Start, monkeypatch
     disk = Disk(monkeypatch)
     driver, records = start()
     play_on(driver, records, disk, 5)
-    held = load_file(driver._store._path(1))
+    held = load_file(driver._store.path(1))
     assert all(torch.equal(held[name], weight) for name, weight in weights.items())
     assert not all(torch.equal(held[name], p) for name, p in driver._state.parameters.items())
 
