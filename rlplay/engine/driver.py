@@ -46,6 +46,7 @@ from rlplay.engine.stopwatch import Stopwatch, spent_on
 from rlplay.engine.update_end import UpdateEnd
 from rlplay.engine.value_learning import explore
 from rlplay.engine.vine import Vining
+from rlplay.engine.weights_asked import AnyWeights, about_weights
 from rlplay.engine.what_if import what_if
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
@@ -53,7 +54,7 @@ from rlplay.tasks.own_prompts import check_reward_weights, check_sources
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.pairs import identical_answers
 from rlplay.trace.parts import EVALUATE, OTHER, PARTS
-from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyProbed, AnyQuestion, Imagined, Judge, Judged, Recall, WhatIf
+from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyQuestion, Imagined, Judge, Judged, Recall, WhatIf
 from rlplay.trace.records import (
     AnyRecord,
     Choice,
@@ -194,10 +195,7 @@ class Driver:
         self._emit(Labelled(update=self._point[0], pair=pair, choice=choice))
 
     def judge(self, pair: int) -> Judged:
-        """What the models make of the answers of a pair that waits for a label, or may still get another.
-
-        Nothing changes. Raises ValueError, one line, if it does not.
-        """
+        """What the models make of a pair's answers. Raises ValueError, one line, if the pair may get no label."""
         if self._state.batch is None or not (self._labelling and pair in self._pairs):
             raise ValueError(f"pair {pair} isn't awaiting a label")
         return judge(self._state, pair)
@@ -209,12 +207,14 @@ class Driver:
         """
         return what_if(self._state, self._latest, changes, self._plan.seed)
 
-    def probe(self, question: AnyProbe, interrupted: Callable[[], bool]) -> Iterator[AnyProbed]:
-        """The answers to a question about a prefix, by the latest settings; see `probe.py`, `probability_history.py`.
+    def probe(self, question: AnyProbe | AnyWeights, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
+        """The answers to a question about a prefix, by the latest settings, or about the weights; see `probe.py`.
 
         Nothing changes. Raises ValueError, one line, if it cannot be answered.
         """
         state = replace(self._state, settings=self._latest)
+        if isinstance(question, AnyWeights):
+            return about_weights(question, state, self._store, interrupted)
         if isinstance(question, Recall):
             return recall(question, state, self._store, interrupted)
         return probe(question, state, self._plan.seed, interrupted)

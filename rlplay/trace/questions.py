@@ -85,6 +85,30 @@ class Recall(Question, frozen=True):
     since: int = 0
 
 
+class Weigh(Question, frozen=True):
+    """What did an update move in the weights? Answered by `Weighed` as often as more is known, at last `done`."""
+
+    update: int
+
+
+class ReadLayers(Question, frozen=True):
+    """What would the model say after each of its layers, before and after an update? Answered by `LayersRead`.
+
+    `token_id` is the token that was written after the prefix.
+    """
+
+    prefix: Prefix
+    token_id: int
+    update: int
+
+
+class Neighbours(Question, frozen=True):
+    """Which tokens have embeddings like that of a token, before and after an update? Answered by `NeighboursFound`."""
+
+    token_id: int
+    update: int
+
+
 class Judged(Response, frozen=True):
     """The answer to a `Judge`: how much of what each of the two answers of a pair has; never recorded."""
 
@@ -187,15 +211,100 @@ class Recalled(Response, frozen=True):
     done: bool = False
 
 
+ModelPart = Literal["embedding", "attention", "mlp", "norm", "head", "value", "other"]
+
+
+class MovedWeight(msgspec.Struct, frozen=True):
+    """What an update moved in one tensor W of the model; ‖·‖ is the Frobenius norm, Δ the weight's change.
+
+    Of a matrix with LoRA adapters, W is the base with them, Δ the change of what they add.
+    """
+
+    name: str
+    layer: int  # from 1; 0 before the layers, one more than there are after them
+    part: ModelPart
+    label: str  # short: q, down
+    shape: list[int]
+    numbers: int  # trained ones
+    changed: int  # of these, as the model has them: weights in bfloat16 may not notice a small step
+    size: float  # ‖W‖ before
+    moved: float  # ‖Δ‖
+    rank: float | None = None  # effective rank of Δ; None: no matrix, or not computed
+    spectrum: list[float] = []  # the largest singular values of Δ, as shares of their sum
+
+
+class Weighed(Response, frozen=True):
+    """The answer to a `Weigh`: what changed between the ends of two updates, `since` and `update`."""
+
+    update: int
+    since: int = 0
+    refused: str = ""
+    model: Literal["policy", "reward model"] = "policy"
+    layers: int = 0
+    weights: list[MovedWeight] = []  # in the order of the model
+    frozen: int = 0  # numbers that are not trained
+    tied: bool = False  # whether the head is the embedding
+    adapters: int = 0  # rank of LoRA's adapters; 0: none
+    squares: dict[str, list[float]] = {}  # of a table: how far each move's number moved, by what it was seen in
+    moves: list[str] = []  # of a table
+    done: bool = False
+
+
+class LayerReading(msgspec.Struct, frozen=True):
+    """A next-token distribution, read after one layer: candidates, and how likely the token is that was written."""
+
+    top_ids: list[int]
+    top: list[float]
+    written: float
+    rank: int  # of the written token, from 1
+
+
+class LayersRead(Response, frozen=True):
+    """The answer to a `ReadLayers`: a reading before the first layer and after each, the last is the model's own."""
+
+    prefix: Prefix
+    token_id: int
+    update: int
+    since: int = 0
+    refused: str = ""
+    before: list[LayerReading] = []
+    after: list[LayerReading] = []
+    pieces: dict[int, str] = {}
+
+
+class NeighboursFound(Response, frozen=True):
+    """The answer to a `Neighbours`: the tokens nearest by the cosine of embeddings after the update, nearest first."""
+
+    token_id: int
+    update: int
+    since: int = 0
+    refused: str = ""
+    ids: list[int] = []
+    before: list[float] = []  # cosines
+    after: list[float] = []
+    turned: float = 1.0  # cosine of the token's own embedding before and after
+    trained: bool = True  # whether the embedding is
+    digits: list[float] = []  # cosines with 0 to 9 after the update, if each of them is a token
+    pieces: dict[int, str] = {}
+
+
 AnyProbe = Peek | Continue | Estimate | Recall
 AnyProbed = Peeked | Continued | Estimated | Recalled
-AnyQuestion = AnyProbe | Judge | WhatIf
-AnyAnswer = AnyProbed | Judged | Imagined
+AnyWeights = Weigh | ReadLayers | Neighbours
+AnyWeighed = Weighed | LayersRead | NeighboursFound
+AnyQuestion = AnyProbe | AnyWeights | Judge | WhatIf
+AnyAnswer = AnyProbed | AnyWeighed | Judged | Imagined
 
 
-def refusal(question: AnyQuestion, reason: str) -> AnyAnswer:
+def refusal(question: AnyQuestion, reason: str) -> AnyAnswer:  # noqa: PLR0911 - one for each question
     """The answer to a question that cannot be answered; `reason` is one line."""
     match question:
+        case Weigh():
+            return Weighed(question.update, refused=reason, done=True)
+        case ReadLayers():
+            return LayersRead(question.prefix, question.token_id, question.update, refused=reason)
+        case Neighbours():
+            return NeighboursFound(question.token_id, question.update, refused=reason)
         case WhatIf():
             return Imagined(question.changes, refused=reason)
         case Judge():
