@@ -16,6 +16,16 @@ async def _timeline(play: Playground, _argument: Any) -> None:
     play.app.push_screen(TimelineScreen(play.session, [view.metrics for view in play.panels.curves.panels[0].overview]))
 
 
+async def _surrogate(play: Playground, _argument: Any) -> None:
+    from rlplay.ui.surrogate.surrogate_screen import SurrogateScreen
+
+    async def chosen(changes: SomeSettings | None) -> None:
+        if changes:
+            await play.perform("set", changes)
+
+    play.app.push_screen(SurrogateScreen(play.session), chosen)
+
+
 async def _health(play: Playground, _argument: Any) -> None:
     from rlplay.ui.health.health_screen import HealthScreen
 
@@ -90,6 +100,7 @@ def show_comparison(play: Playground) -> None:
 
 ACTIONS: dict[str, Action] = {
     "timeline": _timeline,
+    "surrogate": _surrogate,
     "health": _health,
     "held_out": _held_out,
     "morph": _morph,

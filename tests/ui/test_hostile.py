@@ -142,7 +142,19 @@ async def test_nothing_in_run_files_side_by_side_is_obeyed(
         await tour.press("u", "tab", "y", "tab", "y", "c", "x", "question_mark", "escape", "w", "s")
         await tour.home()
         await tour.look()
-        for verb in ("timeline", "health", "held_out", "learning", "morph", "moments", "probe", "log", "knobs", "help"):
+        for verb in (
+            "timeline",
+            "surrogate",
+            "health",
+            "held_out",
+            "learning",
+            "morph",
+            "moments",
+            "probe",
+            "log",
+            "knobs",
+            "help",
+        ):
             await tour.perform(verb, "tab", "up")
         app.push_screen(CompareMomentsScreen(app.play, app.play.session, 1, 1, 0))
         await tour.look()

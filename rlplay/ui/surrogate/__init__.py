@@ -1,0 +1,1 @@
+"""The surrogate as a picture, whose walls can be dragged."""

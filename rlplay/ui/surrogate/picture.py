@@ -1,0 +1,125 @@
+"""Draws the surrogate at a positive and at a negative advantage side by side, with the tokens of an update below it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from textual.content import Content
+
+from rlplay.algorithms.settings import Settings
+from rlplay.trace.numbers import compact
+from rlplay.trace.pulls import Pulls
+from rlplay.trace.records import Array
+from rlplay.ui.format.bars import heights
+from rlplay.ui.surrogate.walls import Walls, objective
+
+_LEAST_REACH, _MOST_REACH = 0.4, 4.0
+_GAP, _BELOW = 4, 3
+"""Cells between the two halves; lines below the curve: the tokens, the axis, its numbers."""
+_FLAT = 1e-9
+_HALVES = (1.0, "$scale-up"), (-1.0, "$scale-down")
+_PIXELS = " ▀▄█"
+
+
+class Frame(NamedTuple):
+    """Where the halves are: each `width` cells wide, ratios 1 − `reach` (at least 0) to 1 + `reach`, `height` lines."""
+
+    width: int
+    height: int
+    reach: float
+
+    @classmethod
+    def of(cls, columns: int, lines: int, walls: Walls, found: Pulls | None) -> Frame:
+        """For a picture of this size: the walls and nearly all tokens are in it."""
+        wanted = max(_LEAST_REACH, 1.6 * max(walls), 0.0 if found is None or not len(found.ratio) else found.reach)
+        reach = next(
+            each for each in (0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, _MOST_REACH) if each >= min(wanted, _MOST_REACH)
+        )
+        return cls(max((columns - _GAP) // 2, 8), max(lines - _BELOW, 3), reach)
+
+    @property
+    def first(self) -> float:
+        """The smallest ratio."""
+        return max(1 - self.reach, 0.0)
+
+    def ratios(self) -> Array:
+        """The ratio in the middle of each cell, float64 [width]."""
+        return self.first + (np.arange(self.width) + 0.5) / self.width * (1 + self.reach - self.first)
+
+    def column(self, ratio: float) -> int:
+        """The cell of a ratio."""
+        share = (ratio - self.first) / (1 + self.reach - self.first)
+        return min(max(int(share * self.width), 0), self.width - 1)
+
+    def ratio_at(self, x: int) -> float:
+        """The ratio under a cell of the picture, in either half."""
+        within = x if x < self.width + _GAP // 2 else x - self.width - _GAP
+        return float(self.ratios()[min(max(within, 0), self.width - 1)])
+
+
+def drawn(frame: Frame, s: Settings, walls: Walls, found: Pulls | None, held: bool | None) -> Content:
+    """The picture. `held` says which wall is being moved: the upper one, the lower one, or None for both."""
+    halves = [_half(frame, s, walls, found, sign, ink, held) for sign, ink in _HALVES]
+    gap = Content(" " * _GAP)
+    return Content("\n").join(gap.join(line) for line in zip(*halves, strict=True))
+
+
+def _half(
+    frame: Frame, s: Settings, walls: Walls, found: Pulls | None, sign: float, ink: str, held: bool | None
+) -> list[Content]:
+    values = objective(s, walls, frame.ratios(), sign)
+    slope = np.abs(np.gradient(values))
+    places = {frame.column(1 - walls.low): False, frame.column(1 + walls.high): True}
+    if not s.surrogate_row.band:
+        places = {}
+    rows = _curve(values, frame.height)
+    lines = []
+    for row in rows:
+        parts = []
+        for x, pixel in enumerate(row):
+            if pixel:
+                parts.append((_PIXELS[pixel], ink if slope[x] > _FLAT else "$text-muted"))
+            else:
+                parts.append(
+                    ("│", "bold $accent" if held in (None, places[x]) else "$text-muted") if x in places else (" ", "")
+                )
+        lines.append(Content.assemble(*parts))
+    return [*lines, _tokens(frame, found, sign, ink), *_axis(frame, walls, places)]
+
+
+def _curve(values: Array, height: int) -> list[list[int]]:
+    """For each line the pixels of its cells: 1 the upper half, 2 the lower, 3 both."""
+    low, high = float(values.min()), float(values.max())
+    unit = (values - low) / (high - low or 1.0)
+    rows = np.rint((1 - unit) * (2 * height - 1)).astype(int)
+    grid = np.zeros((2 * height, len(values)), dtype=int)
+    for x, row in enumerate(rows):
+        other = rows[x - 1] if x else row
+        begin, end = sorted((row, other + (row > other) - (row < other) if row != other else row))
+        grid[max(begin - 1, 0) : end + 1, x] = 1
+    pixels: list[list[int]] = (grid[0::2] + 2 * grid[1::2]).tolist()
+    return pixels
+
+
+def _tokens(frame: Frame, found: Pulls | None, sign: float, ink: str) -> Content:
+    if found is None or not len(found.ratio):
+        return Content(" " * frame.width)
+    here = found.ratio[np.sign(found.advantage) == sign]
+    edges = np.linspace(frame.first, 1 + frame.reach, frame.width + 1)
+    counts = np.histogram(np.clip(here, frame.first, 1 + frame.reach), edges)[0]
+    return Content.styled(heights(np.sqrt(counts).tolist()), ink)
+
+
+def _axis(frame: Frame, walls: Walls, places: dict[int, bool]) -> list[Content]:
+    rule = ["─"] * frame.width
+    for place in places:
+        rule[place] = "◆"
+    words = [" "] * frame.width
+    marks = [(frame.first, compact(frame.first)), (1.0, "1"), (1 + frame.reach, compact(1 + frame.reach))]
+    marks += [(1 - walls.low, compact(1 - walls.low)), (1 + walls.high, compact(1 + walls.high))] if places else []
+    for ratio, text in sorted(marks, key=lambda mark: mark[1] not in ("1",)):
+        begin = min(max(frame.column(ratio) - len(text) // 2, 0), frame.width - len(text))
+        if all(each == " " for each in words[max(begin - 1, 0) : begin + len(text) + 1]):
+            words[begin : begin + len(text)] = text
+    return [Content.styled("".join(rule), "$text-muted"), Content.styled("".join(words), "$foreground")]
