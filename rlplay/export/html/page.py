@@ -22,13 +22,15 @@ from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.scenario_world import step_word, world_of
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse
-from rlplay.trace.metrics import describe, titled
+from rlplay.trace.metrics import describe, means_the_same, titled
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.text import visible
 from rlplay.version import __version__
 
 _SCRIPTS = ("state.js", "answers.js", "plots.js", "world.js", "lesson.js", "keys.js")
-_PANELS = ("reward", "completions/mean_length", "entropy", "kl")
+_PANELS = (
+    "reward", "loss", "rewards/accuracies", "rewards/margins", "completions/mean_length", "entropy", "kl",
+)  # fmt: skip
 """The curves of a scenario that names none."""
 
 
@@ -57,7 +59,7 @@ def page_data(reader: RunReader) -> Shown:
     return {
         "title": visible(scenario.title),
         "question": visible(scenario.question),
-        "about": f"{_algorithm(reader)} · {visible(reader.started.model)} · {reader.began:%Y-%m-%d}",
+        "about": f"{_algorithms(reader)} · {visible(reader.started.model)} · {reader.began:%Y-%m-%d}",
         "word": word,
         "world": None if world is None else board(world),
         "words": playback.words.texts,
@@ -100,14 +102,17 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _algorithm(reader: RunReader) -> str:
-    name = str(reader.settings(1).get("algorithm", ""))
-    return PRESETS[name].title if name in PRESETS else visible(name)
+def _algorithms(reader: RunReader) -> str:
+    """The titles of the algorithms that the run used, in their order."""
+    names = dict.fromkeys(str(held["algorithm"]) for held in reader.timeline().ever() if "algorithm" in held)
+    return ", then ".join(PRESETS[name].title if name in PRESETS else visible(name) for name in names)
 
 
 def _metrics(playback: Playback) -> Shown:
     names = dict.fromkeys(name for shown in playback.frames for name in shown["metrics"])
-    return {name: {"title": visible(titled(name)), "unit": _unit(name)} for name in names}
+    return {
+        name: {"title": visible(titled(name)), "unit": _unit(name), "runsOn": means_the_same(name)} for name in names
+    }
 
 
 def _unit(name: str) -> str:

@@ -16,6 +16,7 @@ from rlplay.trace.records import (
     Rewound,
     Sampled,
     Scored,
+    Staged,
     Started,
     Stepped,
 )
@@ -41,7 +42,7 @@ class Playback:
         self.run = Run(kept=2, candidates=False)
         self.run.step_word = step_word
         self.words = Words(ends)
-        self.act = 0
+        self.act = self.stage = 0
         self.frames: list[Shown] = [{"update": 0, "act": 0, "metrics": {}}]
         sizes = [len(each.token_ids) for each in self._records if isinstance(each, Sampled)]
         self._room = int(TOKENS / max(len(sizes), 1))
@@ -78,6 +79,8 @@ class Playback:
                 self._show(record)
             case Evaluated():
                 self.frames[-1]["metrics"] |= _metrics(record.metrics)
+            case Staged():
+                self.stage = record.index
             case Rewound() if record.abandoned > record.update or self.frames[-1]["update"] > record.update:
                 self.act += 1
                 self.frames.append({"update": record.update, "act": self.act, "metrics": {}, "back": True})
@@ -129,7 +132,7 @@ class Playback:
         settings = decoded(self.run.timeline.at(record.update))
         world = None if self._world is None else self._world.repainted(settings.squares)
         shown = frame(update, settings, world, self.words, self._room)
-        self.frames.append({**shown, "act": self.act, "metrics": _metrics(record.metrics)})
+        self.frames.append({**shown, "act": self.act, "stage": self.stage, "metrics": _metrics(record.metrics)})
 
 
 def _metrics(metrics: dict[str, float]) -> Shown:

@@ -7,21 +7,23 @@ function drawCurves() {
   find("curves").replaceChildren(...names.slice(0, data.world ? 2 : 4).map(drawnCurve));
 }
 
-/** The points of a metric by act: one act for each time that the run went back. A lesson does not show what comes later. */
+/** The points of a metric in parts: one for each time that the run went back, and for each stage where the number means
+    something else. A lesson does not show what comes later. */
 function pointsOf(name) {
-  const acts = new Map(), last = state.item < 0 ? data.frames.length : state.frame - (state.phase === null ? 0 : 1);
+  const parts = new Map(), last = state.item < 0 ? data.frames.length : state.frame - (state.phase === null ? 0 : 1);
   for (const [place, frame] of data.frames.entries()) {
     if (place > last) break;
     const value = frame.metrics[name];
     if (value === undefined || value === null) continue;
-    if (!acts.has(frame.act)) acts.set(frame.act, []);
-    acts.get(frame.act).push([frame.update, value]);
+    const part = data.metrics[name].runsOn ? `${frame.act}` : `${frame.act}.${frame.stage}`;
+    if (!parts.has(part)) parts.set(part, { act: frame.act, points: [] });
+    parts.get(part).points.push([frame.update, value]);
   }
-  return acts;
+  return [...parts.values()];
 }
 
 function drawnCurve(name, place) {
-  const first = place === 0, acts = pointsOf(name), all = [...acts.values()].flat(), metric = data.metrics[name], frame = shownFrame();
+  const first = place === 0, parts = pointsOf(name), all = parts.flatMap((part) => part.points), metric = data.metrics[name], frame = shownFrame();
   const width = 360, height = 150, left = 34, bottom = 18, top = 6;
   const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
   const [low, high, ticks] = axis(all.map((point) => point[1]));
@@ -33,7 +35,7 @@ function drawnCurve(name, place) {
     svg.append(drawn("text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, number(tick)));
   }
   for (const update of [0, last]) svg.append(drawn("text", { x: x(update), y: height - 4, "text-anchor": update ? "end" : "start" }, update ? `update ${update}` : "0"));
-  for (const [act, points] of acts) {
+  for (const { act, points } of parts) {
     const now = act === frame.act, line = points.map(([update, value]) => `${x(update)},${y(value)}`).join(" ");
     svg.append(drawn("polyline", {
       points: line, fill: "none", stroke: now ? "var(--curve)" : "var(--quiet)", "stroke-width": now ? 2.5 : 1,
@@ -48,7 +50,7 @@ function drawnCurve(name, place) {
   const title = element("h2");
   title.append(element("b", "", metric.title), here === undefined ? "" : ` ${number(here)}${metric.unit ? ` ${metric.unit}` : ""}`);
   if (!all.length) title.append(element("span", "quiet", " comes with the first update"));
-  if (acts.size > 1 && first) title.append(element("span", "quiet", " · dashed: before it went back"));
+  if (first && parts.some((part) => part.act !== frame.act)) title.append(element("span", "quiet", " · dashed: before it went back"));
   return element("div", "curve", "", title, svg);
 }
 

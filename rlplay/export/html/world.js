@@ -3,7 +3,7 @@
 const TURN = { "↑": [0, -1], "→": [1, 0], "↓": [0, 1], "←": [-1, 0] };
 
 function drawMap(frame) {
-  const title = element("h2", "", "", element("b", "", "Map"), " · arrows: how likely each move is · shade: visits · line: the episode under the cursor");
+  const title = element("h2", "", "", element("b", "", "Map"), " · arrows: how likely each move is · shade: visits · number: value V · line: the episode under the cursor");
   find("map").replaceChildren(title, data.world.rows.length ? grid(frame) : arms(frame));
 }
 
@@ -35,7 +35,7 @@ function drawnSquare(kind, x, y, size, square, most) {
   const mark = { S: "start", G: "★", O: "○" }[kind] || (/[1-9]/.test(kind) ? `+${kind}` : "");
   if (mark) parts.push(drawn("text", { class: end ? "mark end" : "mark", x: x + size / 2, y: y + (end ? size / 2 + 15 : 18), "text-anchor": "middle" }, mark));
   if (!square || end || wall) return parts;
-  if (square.value !== null) parts.push(drawn("text", { class: "value", x: x + size - 8, y: y + size - 9, "text-anchor": "end" }, `V ${number(square.value)}`));
+  if (square.value !== null) parts.push(drawn("text", { class: "value", x: x + size - 8, y: y + size - 9, "text-anchor": "end" }, number(square.value)));
   return parts;
 }
 
