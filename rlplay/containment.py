@@ -23,7 +23,7 @@ class OwnError(ValueError):
 
 
 @contextmanager
-def contained(what: str, failed: Callable[[BaseException], OwnError]) -> Iterator[None]:
+def contained(what: str, failed: Callable[[BaseException], OwnError], seconds: float | None = None) -> Iterator[None]:
     """Run the user's code: whatever it raises but a ctrl+c becomes what `failed` makes of it.
 
     It can neither end the process with os._exit nor take longer than `within_limit` allows. A process that it forks
@@ -31,7 +31,7 @@ def contained(what: str, failed: Callable[[BaseException], OwnError]) -> Iterato
     """
     process = os.getpid()
     try:
-        with _no_end(process), within_limit(what):
+        with _no_end(process), within_limit(what, seconds):
             yield
     except (KeyboardInterrupt, OwnError):
         raise
@@ -73,14 +73,17 @@ class _TooSlow(BaseException):
 
 
 @contextmanager
-def within_limit(what: str) -> Iterator[None]:
-    """Abandon what the user's code does in the context once it has taken `LIMIT` seconds, with an OwnError.
+def within_limit(what: str, seconds: float | None = None) -> Iterator[None]:
+    """Abandon what the user's code does in the context once it has taken `seconds`, with an OwnError.
 
-    The environment variable RLPLAY_REWARD_SECONDS sets another limit. It works in the main thread alone, of systems
-    with signals, and cannot end what never lets go of the interpreter, such as a hopeless regular expression.
+    Without them `LIMIT` holds, or what the environment variable RLPLAY_REWARD_SECONDS says instead. It works in the
+    main thread alone, of systems with signals, and cannot end what never lets go of the interpreter, such as a hopeless
+    regular expression.
     """
     given = os.environ.get("RLPLAY_REWARD_SECONDS", "")
     limit = float(given) if given.isascii() and given.isdecimal() and 0 < len(given) < _DIGITS else LIMIT
+    remedy = "RLPLAY_REWARD_SECONDS sets another limit" if seconds is None else "does a loop never end?"
+    limit = limit if seconds is None else seconds
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGUSR2"):
         yield
         return
@@ -91,10 +94,10 @@ def within_limit(what: str) -> Iterator[None]:
             raise _TooSlow
 
     def wait() -> None:
-        seconds = limit
-        while not over.wait(seconds):
+        patience = limit
+        while not over.wait(patience):
             signal.pthread_kill(thread, signal.SIGUSR2)
-            seconds = 1.0  # again, in case the function has caught it
+            patience = 1.0  # again, in case the function has caught it
 
     before = signal.signal(signal.SIGUSR2, give_up)
     clock = threading.Thread(target=wait, name="time limit", daemon=True)
@@ -103,7 +106,7 @@ def within_limit(what: str) -> Iterator[None]:
         yield
     except _TooSlow:
         over.set()
-        raise OwnError(f"{what} takes more than {limit:g} s; RLPLAY_REWARD_SECONDS sets another limit") from None
+        raise OwnError(f"{what} takes more than {limit:g} s; {remedy}") from None
     finally:
         over.set()
         clock.join()

@@ -180,6 +180,7 @@ class Batch:
     dropped_groups: int = 0  # sampled for this update and left out: no signal
     dropped_tokens: int = 0
     scored: Scored | None = None
+    pairs: tuple[Tensor, Tensor] | None = None  # int64 [P] each on the CPU: the chosen answers, and the rejected ones
     passes: Passes | None = None
     step_metrics: list[dict[str, float]] = field(default_factory=list)
     _copies: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False)

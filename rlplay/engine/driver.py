@@ -43,6 +43,7 @@ from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
 from rlplay.engine.state import Halt
 from rlplay.engine.stopwatch import Stopwatch, spent_on
+from rlplay.engine.try_code import try_code
 from rlplay.engine.update_end import UpdateEnd
 from rlplay.engine.value_learning import explore
 from rlplay.engine.vine import Vining
@@ -54,7 +55,7 @@ from rlplay.tasks.own_prompts import check_reward_weights, check_sources
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.pairs import identical_answers
 from rlplay.trace.parts import EVALUATE, OTHER, PARTS
-from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyQuestion, Imagined, Judge, Judged, Recall, WhatIf
+from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyQuestion, Imagined, Judge, Judged, Recall, TryCode, WhatIf
 from rlplay.trace.records import (
     AnyRecord,
     Choice,
@@ -201,10 +202,7 @@ class Driver:
         return judge(self._state, pair)
 
     def what_if(self, changes: SomeSettings) -> Imagined:
-        """What changed settings would make of the completions at hand; nothing changes.
-
-        Raises ValueError, one line, if they do not fit together or need what was not sampled or computed.
-        """
+        """What changed settings would make of the completions at hand. Raises ValueError as the function does."""
         return what_if(self._state, self._latest, changes, self._plan.seed)
 
     def probe(self, question: AnyProbe | AnyWeights, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
@@ -226,6 +224,8 @@ class Driver:
                 yield self.what_if(changes)
             case Judge(pair):
                 yield self.judge(pair)
+            case TryCode():
+                yield try_code(question, self._state)
             case _:
                 yield from self.probe(question, interrupted)
 

@@ -42,7 +42,7 @@ from rlplay.link.messages import (
 )
 from rlplay.link.server import PATIENCE, ScreenLink
 from rlplay.supervisor import end_with_parent
-from rlplay.trace.questions import AnyQuestion, Peek, refusal
+from rlplay.trace.questions import AnyQuestion, Peek, TryCode, refusal
 from rlplay.trace.records import AnyRecord
 from rlplay.trace.runfile import RunFileError
 
@@ -164,8 +164,8 @@ class CommandLoop:
     def _answer(self, question: AnyQuestion) -> None:
         """Answer a question, unless the next command comes first: what was asked for last matters more."""
         waiting = self._link.commands.queue
-        if isinstance(question, Peek) and waiting and isinstance(waiting[0], Peek):
-            return  # a cursor that is moved on: only where it stops is worth a look
+        if isinstance(question, Peek | TryCode) and waiting and isinstance(waiting[0], type(question)):
+            return  # a cursor that is moved on, lines that are typed on: only where they stop is worth a look
         try:
             for answer in self._driver.answers(question, lambda: not self._link.commands.empty()):
                 self._link.send(answer)

@@ -42,6 +42,8 @@ def learn_from_answers(state: State, plan: RunPlan) -> Generator[Sampling | Unla
     """One update: draw pairs, label them, give credit, step, look again. Raises Halt as `optimize` does."""
     batch, same = yield from draw_pairs(state, plan)
     scored, pairs = yield from label(batch, same, state, plan)
+    state.batch = batch
+    batch.pairs = (pairs.chosen, pairs.rejected) if len(pairs.rejected) else None
     yield scored
     yield _credit(batch, scored, pairs, state)
     yield from optimize_pairs(batch, pairs, lambda part: _gradients(batch, pairs, part, state), state, plan.seed)

@@ -109,6 +109,17 @@ class Neighbours(Question, frozen=True):
     update: int
 
 
+class TryCode(Question, frozen=True):
+    """Are these lines right? `code` is what the user has typed for a writing exercise; nobody else's reaches here.
+
+    Answered by `Tried`, with the same `number`; changes nothing.
+    """
+
+    exercise: str
+    code: str
+    number: int = 0
+
+
 class Judged(Response, frozen=True):
     """The answer to a `Judge`: how much of what each of the two answers of a pair has; never recorded."""
 
@@ -288,12 +299,39 @@ class NeighboursFound(Response, frozen=True):
     pieces: dict[int, str] = {}
 
 
+class Difference(msgspec.Struct, frozen=True):
+    """The first number of a learner's that is not the engine's, and the token it belongs to, if one shows it."""
+
+    label: str
+    completion: int | None
+    token: int
+    yours: float
+    engine: float
+    made_up: bool = False  # the batch agrees; this is a case made up for what the batch does not show
+
+
+class Tried(Response, frozen=True):
+    """The answer to a `TryCode`: `passed` if all `compared` numbers agree, and those made up for the exercise."""
+
+    exercise: str
+    number: int = 0
+    refused: str = ""  # why nothing can be compared now, in one line; then the rest is empty
+    error: str = ""  # what stopped the lines, in one line, and at which line (from 1; 0: none)
+    line: int = 0
+    compared: int = 0
+    unit: str = ""  # what is compared, in the plural
+    passed: bool = False
+    first: Difference | None = None
+    remark: str = ""  # which mistake makes such numbers; empty if it is none of the typical ones
+    printed: str = ""  # what the lines have printed, the beginning
+
+
 AnyProbe = Peek | Continue | Estimate | Recall
 AnyProbed = Peeked | Continued | Estimated | Recalled
 AnyWeights = Weigh | ReadLayers | Neighbours
 AnyWeighed = Weighed | LayersRead | NeighboursFound
-AnyQuestion = AnyProbe | AnyWeights | Judge | WhatIf
-AnyAnswer = AnyProbed | AnyWeighed | Judged | Imagined
+AnyQuestion = AnyProbe | AnyWeights | Judge | WhatIf | TryCode
+AnyAnswer = AnyProbed | AnyWeighed | Judged | Imagined | Tried
 
 
 def refusal(question: AnyQuestion, reason: str) -> AnyAnswer:  # noqa: PLR0911 - one for each question
@@ -309,6 +347,8 @@ def refusal(question: AnyQuestion, reason: str) -> AnyAnswer:  # noqa: PLR0911 -
             return Imagined(question.changes, refused=reason)
         case Judge():
             return Judged(question.pair, refused=reason)
+        case TryCode():
+            return Tried(question.exercise, question.number, refused=reason)
         case Peek():
             return Peeked(question.prefix, refused=reason)
         case Continue():
