@@ -278,7 +278,7 @@ def takes(name: str) -> str:
 
 _MAPPINGS = {
     "reward_weights": "a weight for each reward by name, e.g. {correct: 1}",
-    "squares": "a reward for arms or squares, or one of G, O, # and . for a square, e.g. {b3: -1, d4: .}",
+    "squares": "a reward for arms or squares, or one of G, O, #, I (ice) and . for a square, e.g. {b3: -1, d4: .}",
 }
 """Settings with a value for each of several names, and what they take."""
 _SWITCHES = {"on": True, "yes": True, "off": False, "no": False}

@@ -2,7 +2,7 @@
 
 ```yaml
 world:
-  map:                 # S start, G goal, O hole, # wall, . floor, 1 to 9 a reward of that size
+  map:                 # S start, G goal, O hole, # wall, I ice, . floor, 1 to 9 a reward of that size
     - S...
     - .O.O
     - ...O
@@ -11,6 +11,7 @@ world:
   hole: -1             # reward for falling into O, which ends it too
   step: -0.01          # reward for every other move
   slip: 0.2            # share of moves that go another way, each other way equally often
+  ice: 0.5             # the same for moves that begin on ice, I
   hidden: [b1, c1]     # squares whose names the policy cannot see; all of them: true
   moves: [↑, →, ↓, ←]  # those that the policy may choose
   steps: 100           # moves after which an episode ends
@@ -34,13 +35,13 @@ from rlplay.trace.text import quote
 
 DIRECTIONS = {"↑": (-1, 0), "→": (0, 1), "↓": (1, 0), "←": (0, -1)}
 """Row and column that a move adds."""
-START, GOAL, HOLE, WALL, FLOOR = "S", "G", "O", "#", "."
-_KINDS = START + GOAL + HOLE + WALL + FLOOR + "123456789"
+START, GOAL, HOLE, WALL, ICE, FLOOR = "S", "G", "O", "#", "I", "."
+_KINDS = START + GOAL + HOLE + WALL + ICE + FLOOR + "123456789"
 HIDDEN = "?"
 """What the policy reads on a hidden square."""
 ONLY = "s"
 """The situation of a bandit that has only one."""
-_PAINTS = GOAL, HOLE, WALL, FLOOR
+_PAINTS = GOAL, HOLE, WALL, ICE, FLOOR
 LARGEST_REWARD = 1e6
 LARGEST = 9
 """Rows and columns of the largest map: a square's name has one letter and one digit."""
@@ -70,6 +71,7 @@ class World(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, d
     hole: float = -1.0
     step: float = -0.01
     slip: float = 0.0
+    ice: float = 0.5
     hidden: tuple[str, ...] | bool = ()
     moves: tuple[str, ...] = tuple(DIRECTIONS)
     steps: int = 100
@@ -180,7 +182,8 @@ class World(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, d
             return [Outcome(1.0, state, self.arms[action], True)]
         found: dict[str, float] = {}
         others = [move for move in self.moves if move != action]
-        slip = self.slip if others else 0.0
+        share = self.ice if self._kinds[state] == ICE else self.slip
+        slip = share if others else 0.0
         for move, probability in [(action, 1.0 - slip), *((other, slip / len(others)) for other in others)]:
             if probability:
                 there = self.moved(state, move)
@@ -240,8 +243,9 @@ def _problems(world: World) -> Iterator[str]:
     for name in ("goal", "hole", "step"):
         if not abs(getattr(world, name)) <= LARGEST_REWARD:
             yield f"{name} of world is {quote(getattr(world, name))}; it takes a number from -1e6 to 1e6"
-    if not 0.0 <= world.slip < 1.0:
-        yield f"slip of world is {compact(world.slip)}; it takes a share from 0 to below 1"
+    for name, share in (("slip", world.slip), ("ice", world.ice)):
+        if not 0.0 <= share < 1.0:
+            yield f"{name} of world is {compact(share)}; it takes a share from 0 to below 1"
     if not 1 <= world.steps <= 1000:
         yield f"steps of world is {world.steps}; it takes a whole number from 1 to 1000"
 
@@ -267,7 +271,7 @@ def _map_problems(world: World) -> Iterator[str]:
         if len(row) != width:
             yield f"row {number} of world's map has {len(row)} squares, row 1 has {width}"
         if odd := next((sign for sign in row if sign not in _KINDS), None):
-            yield f"row {number} of world's map has {quote(odd)}; squares are S, G, O, #, . or a digit from 1 to 9"
+            yield f"row {number} of world's map has {quote(odd)}; squares are S, G, O, #, I, . or a digit from 1 to 9"
     if not world.starts:
         yield "world's map needs a start, S"
     if not world.moves or len(set(world.moves)) < len(world.moves) or set(world.moves) - set(DIRECTIONS):

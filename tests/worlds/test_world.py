@@ -69,6 +69,16 @@ def test_values_of_the_corridor_are_its_discounted_returns() -> None:
     assert [world.reward(square) for square in ("b1", "c1", "d1")] == [1, 2, 3]
 
 
+def test_only_moves_that_begin_on_ice_slip_as_ice_does() -> None:
+    world = read_world({"map": ["...", "SI.", "..."], "ice": 0.3})
+    assert world.after("a2", "→", 0.999).state == "b2", "the floor does not slip"
+    reached = {outcome.state: outcome.probability for outcome in world.outcomes("b2", "→")}
+    assert reached == pytest.approx({"c2": 0.7, "b1": 0.1, "b3": 0.1, "a2": 0.1})
+    frozen = world.repainted({"c1": "I"})
+    assert len(frozen.outcomes("c1", "↓")) == 3, "down, left, and twice against the edge"
+    assert plan(frozen, 0.9).values["c1"] < 0
+
+
 @pytest.mark.parametrize("slip", [0.0, 0.2])
 def test_a_policys_values_equal_those_of_many_backups(slip: float) -> None:
     world, gamma = read_world({**MAZE, "slip": slip}), 0.9
@@ -130,6 +140,7 @@ def test_a_bandit_ends_after_one_choice() -> None:
         ({**GRID, "slip": 1.0}, "slip"),
         ({**GRID, "slip": -0.1}, "slip"),
         ({**GRID, "slip": "often"}, "slip"),
+        ({**GRID, "ice": 1.0}, "ice"),
         ({**GRID, "hidden": ["e9"]}, "e9"),
         ({**GRID, "steps": 0}, "steps"),
         ({**GRID, "steps": 1001}, "steps"),
