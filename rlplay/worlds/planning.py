@@ -44,10 +44,12 @@ def plan(world: World, gamma: float) -> OptimalValues:
 
     Raises ValueError if the values do not settle, as with γ = 1 and a reward that can be earned for ever.
     """
-    values = _settled(world, gamma)
-    if values is None:
+    worth = _settled(world, gamma)
+    if worth is None:
         raise ValueError(f"the values of this world do not settle with gamma={compact(gamma)}: choose a smaller gamma")
-    return OptimalValues(values, {state: _options(world, state, values, gamma) for state in values})
+    rows = (dict(zip(world.actions, map(float, row), strict=True)) for row in worth)
+    action_values = dict(zip(dynamics(world).states, rows, strict=True))
+    return OptimalValues({state: max(each.values()) for state, each in action_values.items()}, action_values)
 
 
 def evaluate(world: World, policy: Mapping[str, Mapping[str, float]], gamma: float) -> Values:
@@ -99,25 +101,13 @@ def dynamics(world: World) -> Dynamics:
 
 
 @lru_cache(maxsize=16)
-def _settled(world: World, gamma: float) -> Values | None:
-    """V* of every state; None if the values do not settle, which takes seconds to find out."""
-    values = {state: 0.0 for state in world.states if not world.ends(state)}
+def _settled(world: World, gamma: float) -> Array | None:
+    """Q* [S, A]; None if the values do not settle."""
+    rules = dynamics(world)
+    values = np.zeros(len(rules.states))
     for _ in range(_SWEEPS):
-        moved = 0.0
-        for state, old in values.items():
-            values[state] = max(_options(world, state, values, gamma).values())
-            moved = max(moved, abs(values[state] - old))
-        if moved <= _TOLERANCE:
-            return values
+        worth = rules.backed_up(values, gamma)
+        before, values = values, worth.max(1)
+        if np.abs(values - before).max(initial=0.0) <= _TOLERANCE:
+            return rules.backed_up(values, gamma)
     return None
-
-
-def _options(world: World, state: str, values: Values, gamma: float) -> Values:
-    """What each action is worth, if what follows is worth `values`."""
-    return {
-        action: sum(
-            o.probability * (o.reward + (0.0 if o.over else gamma * values[o.state]))
-            for o in world.outcomes(state, action)
-        )
-        for action in world.actions
-    }
