@@ -70,8 +70,8 @@ KNOBS: dict[str, Knob] = {
              "Only rewards with a nonzero weight count; one of weight 0 is tracked as a gold score. Empty: every "
              "reward has the weight 1. Pairs without a gold score are labelled by the sum."),
         Knob("squares", "Painted squares", "credit", "Squares of a map or arms of a bandit, changed in the run.",
-             "A number is the reward for entering the square. G, O, #, I and . make it a goal, a hole, a wall, ice or floor: "
-             "{d4: ., a4: G} moves the goal. An arm takes a number, as in {a: 1}."),
+             "A number is the reward for entering the square. G, O, #, I and . make it a goal, a hole, a wall, ice or "
+             "floor: {d4: ., a4: G} moves the goal. An arm takes a number, as in {a: 1}."),
         Knob("reward_stream", "Reward stream", "credit", "Where in the answer reward arrives.",
              "outcome: all on the last token. process: each step's score at its end. process_normalized: the same, "
              "normalised in the group. shaping: the change in score from step to step, with the score as the "

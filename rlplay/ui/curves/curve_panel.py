@@ -31,10 +31,12 @@ from rlplay.ui.plot.views import FIRST, VALUE, View, single
 from rlplay.ui.pull.box_drag import BoxDrag
 from rlplay.ui.pull.pull_map import PullMap
 from rlplay.ui.pull.ratio_histogram import Ratios
-from rlplay.ui.world.world_map import WorldMap, unshaded
+from rlplay.ui.world.map_hands import MAP_HELP, MapHands
+from rlplay.ui.world.shades import unshaded
+from rlplay.ui.world.world_map import WorldMap
 
 
-class CurvePanel(Panel, BoxDrag, can_focus=True):
+class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
     """One plot: one or two curves over the updates, or the ratios of the last optimizer step."""
 
     HELP = f"""\
@@ -97,6 +99,7 @@ below it. If every reward of the update is 0 or 1, ✓ and ✗ mark whole answer
 open. The highlighted line has the token under the cursor: `i` opens the probe there. `[` and `]` go through the
 updates.
 
+{MAP_HELP}
 **Learning map** (`E`) shows the prompts that are never trained on, a column for each evaluation, sorted into bands. A
 column reaches half-way to the next one; between them nothing was measured.
 Every evaluation asks the same prompts with the same random numbers, so a change comes from the policy. The fuller a
@@ -163,6 +166,8 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
     @property
     def shortcuts(self) -> tuple[Shortcut, ...]:
         """The keys of this view, for the footer; without a cursor in it, those of the cursor are left out."""
+        if isinstance(self.view, WorldMap):
+            return self.SHORTCUTS_ON_MAP
         instead = "answers" if isinstance(self.view, LearningMap) else "next region" if self.shows_map else "look"
         idle = () if self.view.of_run or self.shows_map else {("left", "right"), ("enter",)}
         return tuple(

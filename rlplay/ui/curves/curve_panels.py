@@ -28,7 +28,8 @@ from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.two_lines import TwoLines
 from rlplay.ui.plot.views import CurveView, View
 from rlplay.ui.river.belief_river import River
-from rlplay.ui.world.world_map import WorldMap, least_width
+from rlplay.ui.world.world_map import MAPS, WorldMap, least_width
+from rlplay.verbs import MAP_VIEWS
 from rlplay.worlds.world import World, WorldError
 
 _TWO_ROWS = 12
@@ -262,10 +263,11 @@ class CurvePanels(Widget):
         put_up = [panel for panel, wanted in self._put_up.items() if panel in seen and _has(panel, wanted)]
         free = [panel for panel in seen if panel not in put_up]
         having = [panel for panel in seen if _has(panel, metric)]
+        layers = [panel for panel in seen if metric in MAP_VIEWS and _is_layer(panel.view)]
         focused = [panel for panel in free if panel.has_focus]
         keeps_first = len(self._exhibited) < len(seen)
         others = [panel for panel in reversed(free) if panel is not self.panels[0] or not keeps_first]
-        panel = next(iter([*having, *focused, *others, *put_up, *free]))
+        panel = next(iter([*having, *layers, *focused, *others, *put_up, *free]))
         if panel not in having:
             crowded = len(self._exhibited) > len(seen)  # a view of two metrics saves a panel
             both = next(
@@ -334,6 +336,11 @@ class CurvePanels(Widget):
             if doubled:
                 del self._put_up[panel]
                 panel.put(given)
+
+
+def _is_layer(view: View) -> bool:
+    """Whether the view is a layer of a map to which the user has turned."""
+    return isinstance(view, WorldMap) and view not in MAPS
 
 
 def _part(view: View, whole: View) -> bool:

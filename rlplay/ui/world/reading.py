@@ -1,0 +1,131 @@
+"""What a map shows: the squares as the records say, the answer under the cursor, and what the rules say exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from rlplay.trace.update import Update
+from rlplay.ui.plot.plot_data import PlotData
+from rlplay.worlds.chart import Chart, Square, chart
+from rlplay.worlds.planning import OptimalValues, Values, evaluate, plan
+from rlplay.worlds.world import World
+
+_TIE = 1e-6
+"""Probabilities that differ by less are equal up to rounding."""
+_EQUALLY_GOOD = 1e-9
+
+Policy = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One update in a `world`. `path` holds the squares of the answer under the cursor, `here` the one on which the
+    move under the cursor was made; both are empty where no answer is."""
+
+    world: World
+    chart: Chart
+    gamma: float
+    path: tuple[str, ...] = ()
+    here: str = ""
+
+    @cached_property
+    def policies(self) -> Policy:
+        """The newest known policy, on the squares where one is known."""
+        return {name: square.policy for name, square in self.chart.squares.items() if square.policy is not None}
+
+    @cached_property
+    def greedy(self) -> Policy:
+        """The greedy policy of Q; empty where no action values are learned."""
+        return {name: square.greedy for name, square in self.chart.squares.items() if square.greedy is not None}
+
+    @property
+    def learns_q(self) -> bool:
+        """Whether the values of moves are learned."""
+        return bool(self.greedy)
+
+    @property
+    def valued(self) -> str:
+        """The symbol of a square's worth: max Q, the critic's value, or the mean return of the moves made there."""
+        if self.learns_q:
+            return "max Q"
+        return "V" if any(square.value is not None for square in self.chart.squares.values()) else "G"
+
+    @cached_property
+    def worths(self) -> list[float]:
+        """The worths of all squares on which an episode goes on."""
+        worths = (worth(square) for name, square in self.chart.squares.items() if not self.world.ends(name))
+        return [each for each in worths if each is not None]
+
+    @cached_property
+    def best(self) -> OptimalValues | None:
+        """V* and Q*; None where a reward can be earned for ever."""
+        try:
+            return plan(self.world, self.gamma)
+        except ValueError:
+            return None
+
+    @cached_property
+    def exact(self) -> Values:
+        """V of the policy that makes the moves, exactly; empty where the policy is not known or V not finite."""
+        return self.values_of(self.policies) or {}
+
+    def covers(self, policy: Policy) -> bool:
+        """Whether a policy says what to do wherever an episode goes on."""
+        return {*policy} >= {state for state in self.world.states if not self.world.ends(state)} and bool(policy)
+
+    def values_of(self, policy: Policy) -> Values | None:
+        """V of a policy by dynamic programming; None if it is not known everywhere, or need never end."""
+        if not self.covers(policy):
+            return None
+        try:
+            return evaluate(self.world, policy, self.gamma)
+        except ValueError:
+            return None
+
+
+def reading(source: PlotData) -> Reading | None:
+    """What `source` says of its world; None if it has none."""
+    if source.world is None:
+        return None
+    update = shown_update(source)
+    found = chart(source.world, update)
+    return Reading(source.world, found, source.settings.gamma, *_path(found, update, source.cursor))
+
+
+def shown_update(source: PlotData) -> Update | None:
+    """The update whose policy is on the map; while its walks are sampled, the one before, whose policy samples them."""
+    shown, last = source.shown, source.live
+    if shown is None or shown.sampled is None or shown.sampled.done:
+        return shown
+    return last if last is not None and last.number == shown.number - 1 and last.finished is not None else shown
+
+
+def _path(found: Chart, shown: Update | None, cursor: tuple[int, int]) -> tuple[tuple[str, ...], str]:
+    row, token = cursor
+    path = found.paths.get(row, [])
+    if not path or shown is None or shown.sampled is None:
+        return (), ""
+    sampled = shown.sampled
+    start, end = int(sampled.offsets[row]), int(sampled.offsets[row + 1])
+    moves = int(sampled.mask[start : min(start + token + 1, end)].sum())
+    return tuple(path), path[min(max(moves - 1, 0), len(path) - 1)]
+
+
+def worth(square: Square) -> float | None:
+    """What a square is worth as far as it was learned or measured."""
+    return square.mean_return if square.value is None else square.value
+
+
+def likeliest(policy: Mapping[str, float]) -> tuple[str, float]:
+    """The likeliest move with its probability; "" if another one is as likely."""
+    top = max(policy.values())
+    first, *others = (move for move, share in policy.items() if share >= top - _TIE)
+    return "" if others else first, top
+
+
+def best_moves(values: Mapping[str, float]) -> str:
+    """The moves of the highest value, one sign each."""
+    top = max(values.values())
+    return "".join(move for move, value in values.items() if value >= top - _EQUALLY_GOOD)
