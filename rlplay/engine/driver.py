@@ -10,7 +10,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -22,10 +21,10 @@ from rlplay.algorithms.settings import Settings, exact
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.containment import OwnError
 from rlplay.engine import ranks
+from rlplay.engine.answering import Answering
 from rlplay.engine.change_record import changed
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.fit import check_settings
-from rlplay.engine.judge import judge
 from rlplay.engine.loop import Moment, train
 from rlplay.engine.out_of_memory import begins_again, is_out_of_memory, release, remedy
 from rlplay.engine.own_functions import allow_functions
@@ -33,8 +32,6 @@ from rlplay.engine.own_metrics import measured
 from rlplay.engine.phases import ends_phase, point_after
 from rlplay.engine.preference_pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
-from rlplay.engine.probability_history import recall
-from rlplay.engine.probe import probe
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.run_status import RunStatus
 from rlplay.engine.run_writer import run_writer
@@ -43,19 +40,15 @@ from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
 from rlplay.engine.state import Halt
 from rlplay.engine.stopwatch import Stopwatch, spent_on
-from rlplay.engine.try_code import try_code
 from rlplay.engine.update_end import UpdateEnd
 from rlplay.engine.value_learning import explore
 from rlplay.engine.vine import Vining
-from rlplay.engine.weights_asked import AnyWeights, about_weights
-from rlplay.engine.what_if import what_if
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
 from rlplay.tasks.own_prompts import check_reward_weights, check_sources
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.pairs import identical_answers
 from rlplay.trace.parts import EVALUATE, OTHER, PARTS
-from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyQuestion, Imagined, Judge, Judged, Recall, TryCode, WhatIf
 from rlplay.trace.records import (
     AnyRecord,
     Choice,
@@ -79,7 +72,7 @@ _LOOK_SHARE = 10
 """A look that is costly waits until this many times its cost has passed, so that looking stays a small part."""
 
 
-class Driver:
+class Driver(Answering):
     """Advances one run. `sink` is told of every record, already committed, and of completions being sampled."""
 
     def __init__(self, job: Job, sink: Callable[[AnyRecord], None]) -> None:
@@ -194,40 +187,6 @@ class Driver:
             raise ValueError(f"pair {pair} isn't awaiting a label; with labeller=user, pairs do once they are sampled")
         self._state.choices[self._point[0], pair] = choice
         self._emit(Labelled(update=self._point[0], pair=pair, choice=choice))
-
-    def judge(self, pair: int) -> Judged:
-        """What the models make of a pair's answers. Raises ValueError, one line, if the pair may get no label."""
-        if self._state.batch is None or not (self._labelling and pair in self._pairs):
-            raise ValueError(f"pair {pair} isn't awaiting a label")
-        return judge(self._state, pair)
-
-    def what_if(self, changes: SomeSettings) -> Imagined:
-        """What changed settings would make of the completions at hand. Raises ValueError as the function does."""
-        return what_if(self._state, self._latest, changes, self._plan.seed)
-
-    def probe(self, question: AnyProbe | AnyWeights, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
-        """The answers to a question about a prefix, by the latest settings, or about the weights; see `probe.py`.
-
-        Nothing changes. Raises ValueError, one line, if it cannot be answered.
-        """
-        state = replace(self._state, settings=self._latest)
-        if isinstance(question, AnyWeights):
-            return about_weights(question, state, self._store, interrupted)
-        if isinstance(question, Recall):
-            return recall(question, state, self._store, interrupted)
-        return probe(question, state, self._plan.seed, interrupted)
-
-    def answers(self, question: AnyQuestion, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
-        """The answers to any question. Raises ValueError as `what_if`, `judge` and `probe` do."""
-        match question:
-            case WhatIf(changes):
-                yield self.what_if(changes)
-            case Judge(pair):
-                yield self.judge(pair)
-            case TryCode():
-                yield try_code(question, self._state)
-            case _:
-                yield from self.probe(question, interrupted)
 
     def rewind(self, update: int) -> None:
         """Go back to the end of `update` (0: the start), settings included; an update under way is given up.

@@ -31,6 +31,17 @@ class WhatIf(Question, frozen=True):
     changes: dict[str, Any]
 
 
+class Reach(Question, frozen=True):
+    """How likely would a token be after the newest update, had its answer earned each of these rewards?
+
+    Answered by `Reached` after each reward, until the next command.
+    """
+
+    completion: int
+    token: int
+    rewards: list[float]
+
+
 class Prefix(msgspec.Struct, frozen=True):
     """A prompt and the tokens that an answer to it begins with.
 
@@ -145,6 +156,19 @@ class Imagined(Response, frozen=True):
     before: list[Stepped] = []
     after: list[Stepped] = []
     losses: tuple[float, float] | None = None  # before and after: mean over the steps, no entropy bonus, no value loss
+
+
+class Reached(Response, frozen=True):
+    """The answer to a `Reach`: the token's probability after `update` for each of `rewards`, all else as it was."""
+
+    completion: int
+    token: int
+    update: int = 0
+    refused: str = ""
+    rewards: list[float] = []
+    probabilities: list[float] = []
+    reward: float = 0.0  # that the answer earned
+    old: float = 0.0  # the probability that the token was sampled with
 
 
 class Peeked(Response, frozen=True):
@@ -330,8 +354,8 @@ AnyProbe = Peek | Continue | Estimate | Recall
 AnyProbed = Peeked | Continued | Estimated | Recalled
 AnyWeights = Weigh | ReadLayers | Neighbours
 AnyWeighed = Weighed | LayersRead | NeighboursFound
-AnyQuestion = AnyProbe | AnyWeights | Judge | WhatIf | TryCode
-AnyAnswer = AnyProbed | AnyWeighed | Judged | Imagined | Tried
+AnyQuestion = AnyProbe | AnyWeights | Judge | WhatIf | TryCode | Reach
+AnyAnswer = AnyProbed | AnyWeighed | Judged | Imagined | Tried | Reached
 
 
 def refusal(question: AnyQuestion, reason: str) -> AnyAnswer:  # noqa: PLR0911 - one for each question
@@ -343,6 +367,8 @@ def refusal(question: AnyQuestion, reason: str) -> AnyAnswer:  # noqa: PLR0911 -
             return LayersRead(question.prefix, question.token_id, question.update, refused=reason)
         case Neighbours():
             return NeighboursFound(question.token_id, question.update, refused=reason)
+        case Reach():
+            return Reached(question.completion, question.token, refused=reason)
         case WhatIf():
             return Imagined(question.changes, refused=reason)
         case Judge():

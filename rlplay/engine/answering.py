@@ -1,0 +1,109 @@
+"""The part of the driver that answers questions about the run; nothing of it changes the run."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from rlplay.algorithms.settings import Settings
+from rlplay.engine.judge import judge
+from rlplay.engine.probability_history import recall
+from rlplay.engine.probe import probe
+from rlplay.engine.reach import check_reach, reach
+from rlplay.engine.snapshots import SnapshotStore
+from rlplay.engine.state import RunPlan, State
+from rlplay.engine.try_code import try_code
+from rlplay.engine.update_end import UpdateEnd
+from rlplay.engine.weights_asked import AnyWeights, about_weights
+from rlplay.engine.what_if import what_if
+from rlplay.trace.kinds import SomeSettings
+from rlplay.trace.questions import (
+    AnyAnswer,
+    AnyProbe,
+    AnyQuestion,
+    Imagined,
+    Judge,
+    Judged,
+    Reach,
+    Reached,
+    Recall,
+    TryCode,
+    WhatIf,
+)
+
+
+class Answering:
+    """What a question may need of the driver."""
+
+    _state: State
+    _plan: RunPlan
+    _store: SnapshotStore
+    _last_end: UpdateEnd
+    _pairs: list[int]
+
+    @property
+    @abstractmethod
+    def _latest(self) -> Settings: ...
+
+    @property
+    @abstractmethod
+    def _done(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def _labelling(self) -> bool: ...
+
+    @abstractmethod
+    def _go_to(self, update: int) -> None: ...
+
+    def answers(self, question: AnyQuestion, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
+        """The answers to any question. Raises ValueError, one line, if it cannot be answered."""
+        match question:
+            case WhatIf(changes):
+                yield self.what_if(changes)
+            case Judge(pair):
+                yield self.judge(pair)
+            case TryCode():
+                yield try_code(question, self._state)
+            case Reach():
+                yield from self._reach(question, interrupted)
+            case _:
+                yield from self.probe(question, interrupted)
+
+    def judge(self, pair: int) -> Judged:
+        """What the models make of a pair's answers. Raises ValueError, one line, if the pair may get no label."""
+        if self._state.batch is None or not (self._labelling and pair in self._pairs):
+            raise ValueError(f"pair {pair} isn't awaiting a label")
+        return judge(self._state, pair)
+
+    def what_if(self, changes: SomeSettings) -> Imagined:
+        """What changed settings would make of the completions at hand. Raises ValueError as the function does."""
+        return what_if(self._state, self._latest, changes, self._plan.seed)
+
+    def probe(self, question: AnyProbe | AnyWeights, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
+        """The answers to a question about a prefix, by the latest settings, or about the weights; see `probe.py`.
+
+        Raises ValueError, one line, if it cannot be answered.
+        """
+        state = replace(self._state, settings=self._latest)
+        if isinstance(question, AnyWeights):
+            return about_weights(question, state, self._store, interrupted)
+        if isinstance(question, Recall):
+            return recall(question, state, self._store, interrupted)
+        return probe(question, state, self._plan.seed, interrupted)
+
+    def _reach(self, question: Reach, interrupted: Callable[[], bool]) -> Iterator[Reached]:
+        """The newest update with other rewards; the run is then where it was. Raises ValueError as `check_reach`."""
+        self._last_end.close()
+        update, batch = self._done, check_reach(question, self._state.batch, self._done)
+
+        def before() -> State:
+            self._go_to(update - 1)
+            return self._state
+
+        try:
+            yield from reach(question, batch, before, self._plan.seed, interrupted)
+        finally:
+            self._go_to(update)
+            self._state.batch = batch

@@ -1,0 +1,95 @@
+"""What another reward would have made of a token: the newest update once more, from its answers on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+
+from rlplay.engine.batch import Batch
+from rlplay.engine.credit_phase import credit
+from rlplay.engine.optimize import optimize
+from rlplay.engine.policy_gradient import gradients
+from rlplay.engine.state import State
+from rlplay.engine.value_learning import explore
+from rlplay.trace.questions import Reach, Reached
+
+Before = Callable[[], State]
+"""Takes the run back to before the update of the batch at hand, and gives its state; see `Driver.answers`."""
+
+
+def check_reach(question: Reach, batch: Batch | None, update: int) -> Batch:
+    """The batch of the last finished `update`. Raises ValueError, one line, if the question cannot be answered."""
+    if batch is None:
+        raise ValueError("after a start, an undo or a resume the engine has no answers until the next update")
+    if batch.update != update:
+        raise ValueError("an update is under way: finish it, then ask")
+    if batch.rewards is None or batch.advantages is None or batch.outcomes is None:
+        raise ValueError("these answers have no reward: the update learned from given answers")
+    if not (0 <= question.completion < len(batch.lengths) and 0 <= question.token < batch.lengths[question.completion]):
+        raise ValueError("the answer has no such token")
+    if batch.rewards[question.completion].isnan():
+        raise ValueError("no reward function answered for this answer, so it counts for nothing")
+    return batch
+
+
+def reach(
+    question: Reach, batch: Batch, before: Before, seed: int, interrupted: Callable[[], bool]
+) -> Iterator[Reached]:
+    """How likely the token would be after the update, for each reward of its answer; one answer after each.
+
+    Everything but that reward is as it was: answers, random numbers, settings. The update begins with credit, because a
+    reward changes nothing earlier. Where steps of an answer are scored, they are, too.
+    """
+    row, token = question.completion, question.token
+    assert batch.rewards is not None
+    found: list[float] = []
+    for reward in question.rewards:
+        if interrupted() and found:
+            break
+        state = before()
+        replayed(state, rewarded(batch, row, reward), seed)
+        found.append(probability(state, batch, row, token))
+        yield Reached(
+            row, token, batch.update, rewards=question.rewards[: len(found)], probabilities=[*found],
+            reward=float(batch.rewards[row]), old=float(batch.old_logprobs[row, token].exp()),
+        )  # fmt: skip
+
+
+def rewarded(batch: Batch, row: int, reward: float) -> Batch:
+    """The batch as it was sampled and scored, but with another reward of completion `row`."""
+    assert batch.rewards is not None
+    assert batch.outcomes is not None
+    rewards, outcomes = batch.rewards.clone(), batch.outcomes.clone()
+    outcomes[row] += reward - rewards[row]
+    rewards[row] = reward
+    return replace(
+        batch, rewards=rewards, outcomes=outcomes, advantages=None, returns=None, values=None, ref_logprobs=None,
+        exact_kl=None, anchor=None, passes=None, step_metrics=[],
+    )  # fmt: skip
+
+
+def replayed(state: State, batch: Batch, seed: int) -> None:
+    """Credit and optimizer steps of `batch`, as `loop.learn_from_rewards` takes them; `state` is before them."""
+    state.batch = batch
+    state.repaint()
+    explore(state)
+    state.lm.run_as(state.settings)
+    credit(batch, state)
+    every = len(batch.group)
+    for _ in optimize(batch, every, lambda rows: gradients(batch, rows, state), state, seed):
+        pass
+
+
+@torch.no_grad()
+def probability(state: State, batch: Batch, row: int, token: int) -> float:
+    """The policy's probability of a token of the batch, at the temperature it was sampled at."""
+    group = int(batch.group[row])
+    ids, mask = batch.prompts.known
+    prompt = ids[group][mask[group].bool()]
+    answer = batch.ids[row, :token].cpu()
+    whole = torch.cat([prompt, answer]).to(state.lm.device)[None]
+    out = state.lm.policy(input_ids=whole, use_cache=False, logits_to_keep=1)
+    logprobs = (out.logits[0, -1].float() / batch.temperature).log_softmax(-1)
+    return float(logprobs[batch.ids[row, token]].exp())
