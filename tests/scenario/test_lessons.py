@@ -67,7 +67,6 @@ NO_REVEAL = {
     "trust-region": {"KL of the first step, limit 0.01"},
     "estimators": {"From k1 to the exact KL of the same answers"},
     "you-choose": {
-        "Loss of the first step, ln 2",
         "Share of pairs that tied and taught nothing",
     },
     "cut-short": {"Share of answers that were cut"},
