@@ -31,25 +31,6 @@ def home() -> Path:
     return Path(folder).expanduser() if folder else Path(platformdirs.user_data_dir("rlplay", appauthor=False))
 
 
-def first_time() -> bool:
-    """Whether the orientation has not been shown yet. False if `note_oriented` could not record that it was."""
-    try:
-        home().mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(home(), os.W_OK) and not _oriented().exists()
-
-
-def note_oriented() -> None:
-    """Record that the user has seen or skipped the orientation."""
-    with contextlib.suppress(OSError):  # then the orientation appears once more
-        _oriented().touch()
-
-
-def _oriented() -> Path:
-    return home() / "oriented"
-
-
 def runs_folder() -> Path:
     """The folder of the run files; it may not exist yet."""
     return home() / "runs"

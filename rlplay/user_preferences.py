@@ -1,4 +1,4 @@
-"""What rlplay remembers between starts: the theme, and the progress and answers in each lesson."""
+"""What rlplay remembers between starts: the theme, the way on from the opening, progress and answers in lessons."""
 
 from __future__ import annotations
 
@@ -40,6 +40,17 @@ def theme() -> str | None:
 def keep_theme(name: str) -> None:
     """Remember the theme for the next start. Raises OSError if the file cannot be written."""
     _write({"theme": name})
+
+
+def opening() -> str | None:
+    """The verb of the way that the user took last from the opening; None if there is none."""
+    verb = _read().get("opening")
+    return verb if isinstance(verb, str) else None
+
+
+def keep_opening(verb: str) -> None:
+    """Remember the way from the opening. Raises OSError if the file cannot be written."""
+    _write({"opening": verb})
 
 
 def lessons() -> dict[str, LessonProgress]:

@@ -27,6 +27,7 @@ from rlplay.trace.records import Evaluated
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.compare.compare_moments import CompareMomentsScreen
 from rlplay.ui.main.copying import CopyingScreen
+from rlplay.ui.opening.opening import open_first
 from rlplay.ui.parts.confirm import ConfirmScreen
 from rlplay.ui.screenshot.cells import capture
 from rlplay.ui.screenshot.png import PngRenderer
@@ -131,6 +132,11 @@ async def _moments(scene: Scene) -> None:
     await scene.pilot.pause()
 
 
+async def _opening(scene: Scene) -> None:
+    open_first(scene.app.play)
+    await scene.pilot.pause()
+
+
 async def _copying(scene: Scene) -> None:
     screen = CopyingScreen(UPDATES)
     scene.app.push_screen(screen)
@@ -190,6 +196,7 @@ OCCASIONS: dict[str, Occasion] = {
     "compare, curves": lambda scene: _after_verb(scene, "compare", "p", "p"),
     **{f"view {view}": lambda scene, view=view: scene.app.play.perform(view) for view in VIEWS},
     "two moments": _moments,
+    "opening": _opening,
     "copying": _copying,
     "forgetting": _forgetting,
     "leaving": lambda scene: scene.press("q"),
@@ -222,7 +229,8 @@ async def _home(scene: Scene) -> None:
         (app.play.session.looking is not None, "live", None),
         (app.play.lens_choice is not None, "lens", "auto"),
         (app.play.signs, "signs", None),
-        (app.panels.view != "answers" or app.focused is not app.panels.tokens, "panel", "tokens"),
+        (app.panels.stage != "all", "stage", "all"),
+        (app.focused is not app.panels.tokens, "panel", "tokens"),
     ):
         if changed:
             await app.play.perform(verb, argument)

@@ -52,8 +52,6 @@ class Terminal:
         self._stream = pyte.Stream(self.screen)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.started = self._came = time.monotonic()
-        if env is not None and "RLPLAY_HOME" in env:
-            (Path(env["RLPLAY_HOME"]) / "oriented").touch()  # no orientation, whose cards would take the keys
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             # Before the program begins, or it may ask for the size too early and never hear of the change.

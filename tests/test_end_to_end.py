@@ -64,6 +64,31 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
     reader.close()
 
 
+def test_the_first_ten_seconds(tmp_path: Path) -> None:
+    program = Terminal(rlplay(), env={"RLPLAY_HOME": str(tmp_path)})
+    try:
+        program.wait_for("watch it learn")
+        assert "recorded" in program.text()
+        program.wait_for("● live", timeout=90)
+        program.press("t")
+        program.wait_for("All 128 answers")
+        program.press("\x11")  # ctrl+q
+        assert program.wait_for_exit() == 0
+    finally:
+        program.close()
+
+
+def test_a_key_before_the_engine_is_ready_is_not_lost(tmp_path: Path) -> None:
+    program = Terminal(rlplay(), env={"RLPLAY_HOME": str(tmp_path)})
+    try:
+        program.wait_for("starting the engine|importing")
+        program.press("space")
+        program.wait_for("starting…")
+        program.wait_for(r"update 1 +[·●]", timeout=90)
+    finally:
+        program.close()
+
+
 def test_the_engine_ends_with_the_screen(terminal: Terminal) -> None:
     terminal.wait_for("paused", timeout=90)
     terminal.press("space")

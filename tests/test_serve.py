@@ -34,7 +34,6 @@ class Served:
     """A server of `two-plus-two` on a free port."""
 
     def __init__(self, home: Path) -> None:
-        (home / "oriented").touch()  # no orientation, whose cards would take the keys
         self.process = subprocess.Popen(
             rlplay("serve", "two-plus-two", "--port", "0", *HANDED_ON),
             env=os.environ | {"RLPLAY_HOME": str(home)}, stdout=subprocess.PIPE, text=True,

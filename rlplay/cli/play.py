@@ -81,14 +81,15 @@ def _open(
     demo: bool = False,
     then: Sequence[str] = (),
 ) -> int:
-    with splash(scenario or FLAGSHIP):
+    opens = scenario is None and not option_words(changes)
+    with splash(scenario or FLAGSHIP, opens):
         job = _new_job(scenario, device, None, changes, trusted)
         needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
         from rlplay.ui.start import check_choices
         from rlplay.ui.start import play as open_playground
 
         check_choices()  # whose error belongs on the normal screen
-    return open_playground(job, demo, then, _moment(scenario))
+    return open_playground(job, demo, then, _moment(scenario), opens)
 
 
 @click.command(hidden=True)

@@ -27,6 +27,7 @@ from rlplay.ui.main import answer_actions, colour_actions, engine_actions, panel
 from rlplay.ui.main.playground import Playground
 from rlplay.ui.main.refresh import PARTS, Refresher
 from rlplay.ui.narrator.caption import Caption
+from rlplay.ui.opening.opening import open_first
 from rlplay.ui.parts.over_another import Dialogue, MainScreen
 from rlplay.ui.parts.panel_messages import (
     Answered,
@@ -167,8 +168,8 @@ class RlplayApp(GatedApp):
         self.watch(panels.tokens, "scroll_y", panels.scroll, init=False)
         self.watch(panels.rollouts, "scroll_y", panels.scroll, init=False)
         self.call_after_refresh(playground.listen)
-        if self.teaching.plan.orients:
-            self.call_after_refresh(playground.perform, "orientation")
+        if self.teaching.plan.opens:
+            open_first(playground)
         if playground.other_runs.sessions:
             playground.other_runs.listen()
             run_actions.show_comparison(playground)

@@ -1,4 +1,4 @@
-"""What the verbs about the program do: help, glossary, orientation, and the way out."""
+"""What the verbs about the program do: help, glossary, and the way out."""
 
 from __future__ import annotations
 
@@ -36,12 +36,6 @@ async def _glossary(play: Playground, term: Any) -> None:
     play.app.push_screen(GlossaryScreen(term, ("lens", play.lens.name), play.moves), chosen)
 
 
-async def _orientation(play: Playground, _argument: Any) -> None:
-    from rlplay.ui.lesson.orientation import OrientationScreen
-
-    play.app.push_screen(OrientationScreen(play.panels.main, play.session.step_word))
-
-
 async def _quit(play: Playground, _argument: Any) -> None:
     session = play.session
     play.app.exit(2 if session.failed is not None and session.run.started is None else 0)
@@ -66,6 +60,5 @@ def leave(play: Playground) -> None:
 ACTIONS: dict[str, Action] = {
     "help": _help,
     "glossary": _glossary,
-    "orientation": _orientation,
     "quit": _quit,
 }

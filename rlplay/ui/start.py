@@ -10,7 +10,7 @@ from pathlib import Path
 from rlplay import user_preferences
 from rlplay.foreign.copy import Copy
 from rlplay.link.trainer_address import find
-from rlplay.paths import first_time, new_run, own_keys, shortest_name
+from rlplay.paths import new_run, own_keys, shortest_name
 from rlplay.scenario.schema import Job
 from rlplay.scenario.share import START, Moment
 from rlplay.trace.text import visible
@@ -24,14 +24,22 @@ _WITHOUT_LESSON = Plan(keeps_theme=True)
 """How a run opens that has no lesson."""
 
 
-def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment = START) -> int:
-    """Open the playground on a job (`demo`: play its lesson hands-free); returns the exit status.
+def play(
+    job: Job,
+    demo: bool = False,
+    then: Sequence[str] = (),
+    moment: Moment = START,
+    opens: bool = False,
+    plays: bool = False,
+) -> int:
+    """Open the playground on a job; returns the exit status.
 
-    The lesson goes to `moment` first. A demo that nobody takes over goes on with the scenarios `then`.
+    It `opens` with the story and its three ways on. The lesson goes to `moment` first; with `demo` it plays hands-free,
+    with `plays` it begins without a key. A demo that nobody takes over goes on with the scenarios `then`.
     """
     begins = not (demo or moment.step or job.resume)
     following = next(iter(then), None)
-    plan = Plan(demo, following, moment, samples_first=begins, orients=begins and first_time(), keeps_theme=True)
+    plan = Plan(demo, following, moment, samples_first=begins, opens=opens, plays=plays, keeps_theme=True)
     app = RlplayApp(LiveSource(job), plan=plan)
     playground = app.play
     status = run(app)
@@ -44,7 +52,7 @@ def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment 
     scenario = load(playground.next_scenario)
     goes_on = demo and app.teaching.lesson.hands_free
     after = Job(scenario, str(new_run(scenario.name)), job.device, job.threads)
-    return play(after, goes_on, then[1:] if goes_on else (), Moment(playground.next_step, {}))
+    return play(after, goes_on, then[1:] if goes_on else (), Moment(playground.next_step, {}), plays=not goes_on)
 
 
 def kept(path: Path) -> str:

@@ -14,7 +14,7 @@ from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, playground, pressed, settled, shown, until
 
 OPENED = [
-    "knobs", "branch", "timeline", "probe", "health", "held_out", "log", "help", "lessons", "orientation", "sort",
+    "knobs", "branch", "timeline", "probe", "health", "held_out", "log", "help", "lessons", "sort",
 ]  # fmt: skip
 TYPED = ["find", "glossary", "paste"]
 

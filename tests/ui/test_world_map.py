@@ -29,7 +29,6 @@ from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.compat import lines_of
 from rlplay.ui.format.step_word import worded
-from rlplay.ui.lesson.orientation import CARDS
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.session.happenings import Moved
@@ -339,7 +338,7 @@ def test_a_world_renames_no_value_of_a_setting() -> None:
 
 def test_no_text_says_move_twice_in_two_senses() -> None:
     texts = [verb.help for verb in VERBS.values()]
-    texts += [lens.reading for lens in LENSES.values()] + [card.text for card in CARDS]
+    texts += [lens.reading for lens in LENSES.values()]
     for text in texts:
         said = worded(text, "move")
         if said != text:

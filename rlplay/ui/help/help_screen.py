@@ -38,7 +38,9 @@ tokens with an advantage above 0 likelier (**update**). Then the next update beg
 Other algorithms learn from examples, or from a label that says which of two answers is better. They have the same
 phases, but no reward.
 
-Move between panels with **tab** or the mouse, and open this help on any of them.
+**space** runs and pauses, **u** makes one update, and **z** undoes it: you cannot break anything. The line above the
+keys says what just happened. Move between panels with **tab** or the mouse, and open this help on any of them; **p**
+shows other panels, which a small screen needs.
 
 The mouse works everywhere: click a token, an answer, a curve, a stage at the top, a key at the bottom or a title, turn
 the wheel, drag the border before Token or above the curves. Where it rests on a title, a key or a stage, a text

@@ -32,8 +32,10 @@ class Plan:
     """Where the lesson goes first."""
     samples_first: bool = False
     """Whether the first batch is sampled without a key."""
-    orients: bool = False
-    """Whether the orientation comes first."""
+    opens: bool = False
+    """Whether the opening comes first."""
+    plays: bool = False
+    """Whether the lesson begins without a key."""
     keeps_theme: bool = False
     """Whether the theme that the user chooses is remembered."""
 
@@ -106,6 +108,8 @@ class Teaching(Feature):
                 self.lesson.looks_ahead()
                 await self._playground.send(Advance("phase", 1), "sampling")
                 self._playground.unasked = True
+            if self.plan.plays:
+                self.tour()
 
     def take_over(self) -> None:
         """The user drives the engine, if necessary before it has said anything."""
