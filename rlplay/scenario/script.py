@@ -23,6 +23,7 @@ script:
   - probe: {prompt: "What is 2+2?", then: value}   # or samples, greedy, course; or completion and token; force: "2"
   - lens: credit                                # the screen: lens, focus: {completion: 0, token: 2}, older, live …
   - stage: map                                  # what the screen gives its room to
+  - maths: true                                 # the formulas of the selected token; false: words and bars
   - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in claim.py
 ```
 
@@ -252,7 +253,7 @@ def _prefer(verb: str, argument: Any) -> PreferStep:
 
 
 def _look(verb: str, argument: Any) -> ScreenVerb:
-    if argument is None and verb not in ("curve", "focus", "sort", "stage"):
+    if argument is None and verb not in ("curve", "focus", "sort", "stage", "maths"):
         return ScreenVerb(verb, None)
     match verb:
         case "lens" | "knobs" | "panel" | "stage":
@@ -260,6 +261,9 @@ def _look(verb: str, argument: Any) -> ScreenVerb:
         case "curve":
             if describe(_text(verb, argument)) is None and pair_of(argument) is None:
                 _known("metric", argument, [*METRICS, *MAP_VIEWS])
+        case "maths":
+            if not isinstance(argument, bool):
+                raise ValueError(f"maths takes true or false; got {quote(str(argument))}")
         case "sort":  # columns differ between datasets: only the screen knows them
             _text(verb, argument)
         case "find":

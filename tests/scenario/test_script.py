@@ -61,6 +61,7 @@ def test_steps(entry: dict[str, Any], step: object) -> None:
         ({"lens": "colour"}, "unknown lens"),
         ({"stage": "maps"}, "unknown stage 'maps'; did you mean 'map'?"),
         ({"stage": None}, "unknown stage"),
+        ({"maths": "on"}, "maths takes true or false; got 'on'"),
         ({"curve": "entrpy"}, "did you mean 'entropy'"),
         ({"curve": "optimal mpa"}, "did you mean 'optimal map'"),
         ({"curve": None}, "takes text"),

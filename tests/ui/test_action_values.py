@@ -138,12 +138,16 @@ async def test_map_and_token_panel_show_q(run: Run) -> None:
         assert sampled is not None
         assert sampled.survey is not None
         assert sampled.survey.action_values is not None
+        words = all_text(app.panels.inspector)
+        assert "than Q said, so Q goes" in " ".join(words.split())
+        await app.play.perform("maths", True)
+        await shown_at_last(pilot)
         token = all_text(app.panels.inspector)
         for worth in sampled.survey.action_values[sampled.survey.states.index("a1")].tolist():
             assert f" {signed(worth).strip():>5} " in token
         assert "   Q  old  new" in token
         assert "value of this move" in token
-        assert "ref" not in token.split("value of this move")[0]
+        assert "ref" not in words
         assert "TD error" in text_of(app.panels.rollouts) or "TD error" in str(app.panels.rollouts.border_subtitle)
         titles = [str(panel.border_title) for panel in app.panels.curves.query("CurvePanel")]
         assert app.play.lens.title == "TD error"

@@ -270,6 +270,7 @@ async def test_a_change_that_waits_is_not_yet_in_the_formula():
         source.update(1)
         source.records([Changed(update=2, phase="sample", name="epsilon", value=0.5, previous=0.2)])
         source.status(1, epsilon=0.5)
+        await app.play.perform("maths", True)
         await settled(pilot)
         assert "clip(w, 0.8, 1.2)" in all_text(app.panels.inspector), "update 1 had the old band"
         assert app.panels.curves.panels[2].source.settings.epsilon == 0.2

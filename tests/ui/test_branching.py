@@ -62,6 +62,8 @@ async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_share
         screen = await opened(pilot)
         assert "B is starting…" in head(screen)
         assert screen.runs.number == 2
+        await app.play.perform("maths")
+        screen.follow()
         formulas = [inspector.clipping()[1] for inspector in screen.inspectors]
         assert "its loss before step" in formulas[1]
         assert formulas[0] == formulas[1]

@@ -126,5 +126,7 @@ async def test_the_clip_colour_counts_what_is_clipped_and_x_leads_to_the_reason(
         await app.play.perform("lens", "clip_state")
         assert f"{count_clipped(app.play.session.shown)} tokens are clipped" in app.panels.narrator.render().plain
         await pilot.press("x")
+        await app.play.perform("maths")
+        await settled(pilot)
         head = text_of(app.panels.inspector).split("\n")[1]
         assert "clipped: A > 0 and w > 1.2" in head or "clipped: A < 0 and w < 0.8" in head

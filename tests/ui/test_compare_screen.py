@@ -199,7 +199,7 @@ async def test_each_side_has_the_statistic_as_its_own_kind_of_update_calls_it(tm
     app = compared(tmp_path)
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        app.play.lens_choice = "advantages"
+        app.play.lens_choice, app.play.maths = "advantages", True
         screen.runs.both[1].run.timeline.begun = {**SETTINGS, "loss_type": "sigmoid"}
         screen._drawn = None
         screen.follow()

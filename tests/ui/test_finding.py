@@ -161,7 +161,7 @@ async def test_y_copies_what_has_the_focus():
         assert app.clipboard == "".join(sampled.texts[start:end]).removesuffix(END)
         assert app.clipboard
         app.panels.inspector.focus()
-        await pilot.press("y")
+        await pressed(pilot, "enter", "y")
         assert "its loss before step" in app.clipboard
         app.panels.curves.panels[3].focus()
         await pilot.press("y")

@@ -139,10 +139,16 @@ async def test_an_answer_is_numbered_among_all_of_them():
         assert "of 8" in app.panels.narrator.render().plain
 
 
-async def test_what_is_not_folded_says_so():
+async def test_where_nothing_is_folded_enter_shows_the_formulas_and_the_cursor_keeps_them():
     async with on_screen(1, size=WIDE) as (app, _, pilot):
+        assert "loss" not in all_text(app.panels.inspector)
         await pressed(pilot, "enter")
-        assert "not folded" in app._notifications.__iter__().__next__().message
+        assert "its loss before step" in all_text(app.panels.inspector)
+        await pressed(pilot, "right", "down")
+        assert "its loss before step" in all_text(app.panels.inspector)
+        app.panels.inspector.focus()
+        await pressed(pilot, "enter")
+        assert "loss" not in all_text(app.panels.inspector)
 
 
 async def test_in_a_comparison_enter_unfolds_the_answer_in_both_runs(tmp_path):

@@ -111,6 +111,8 @@ async def test_the_settings_are_those_of_the_update_shown(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
+        await app.play.perform("maths", True)
+        await settled(pilot)
         assert "−A·ℓ" in all_text(app.panels.inspector)
         assert app.play.session.settings.surrogate == "logp"
         await pressed(pilot, "z")

@@ -96,6 +96,10 @@ async def test_labels_are_no_rewards(algorithm, roles, words, below):
         assert not {"chosen", "rejected", "imitated", "left out", "1.00", "0.00"} & (set(labels) - set(words))
         assert "±" not in listed, "a label has no mean and no spread"
         assert str(app.panels.rollouts.border_subtitle).strip() == below
+        inspected = " ".join(all_text(app.panels.inspector).split())
+        assert f"The answer is {words[0]}" in inspected or "scores of whole answers" in inspected
+        await app.play.perform("maths", True)
+        await settled(pilot)
         inspected = all_text(app.panels.inspector)
         assert f"label: {words[0]}" in inspected
         assert "reward 1.00" not in inspected

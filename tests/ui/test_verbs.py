@@ -35,6 +35,7 @@ GIVEN = {
     "sort": "length",
     "panel": "token",
     "stage": "answers",
+    "maths": True,
     "knobs": "beta",
     "morph": 5,
     "probe": {"completion": 0, "token": 1},

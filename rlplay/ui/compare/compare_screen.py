@@ -52,6 +52,10 @@ class DisplayOptions(Protocol):
     def signs(self) -> bool:
         """Whether numbers are shown as well as colours."""
 
+    @property
+    def maths(self) -> bool:
+        """Whether a token's formulas are shown."""
+
 
 class CompareScreen(Following[None]):
     """Follows two or more sessions, A, B and so on, and shows two of them side by side."""
@@ -149,7 +153,7 @@ branch left the part that it shares with the other run.
     def version(self) -> object:
         """The runs, the cursors and the look; another one every time as long as a view reads more of the runs."""
         versions = [session.version for session in self.sessions]
-        looks = self._display.lens_choice, self._display.signs, self.size
+        looks = self._display.lens_choice, self._display.signs, self._display.maths, self.size
         return object() if self._reads else (versions, [tokens.cursor for tokens in self.tokens], looks)
 
     def follow(self) -> None:
@@ -165,7 +169,8 @@ branch left the part that it shares with the other run.
         updates = self.runs.updates()
         if self._unfolded_at != self.runs.numbers:
             self._unfolded, self._unfolded_at = (set(), set()), self.runs.numbers
-        drawn = [id(update) for update in updates], self.runs.numbers, lens.name, chosen, signs
+        look = lens.name, chosen, signs, self._display.maths
+        drawn = [id(update) for update in updates], self.runs.numbers, look
         if drawn == self._drawn:
             return
         self._drawn = drawn
@@ -224,7 +229,8 @@ branch left the part that it shares with the other run.
         updates = self.runs.updates()
         for side, update in enumerate(updates):
             session = self.runs.both[side]
-            self.inspectors[side].show(update, self.tokens[side].cursor, session.settings_of(update))
+            settings, cursor = session.settings_of(update), self.tokens[side].cursor
+            self.inspectors[side].show(update, cursor, settings, maths=self._display.maths, signs=self._display.signs)
         caption = ""
         if updates[0] is not None and updates[1] is not None and updates[0].sampled and updates[1].sampled:
             (mine, token), (its, _) = (tokens.cursor for tokens in self.tokens)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rlplay.algorithms.equations import equation, in_loss, terms
 from rlplay.algorithms.settings import Settings, row
-from rlplay.algorithms.trl_verl import trainer, verl
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.numbers import compact, number
 from rlplay.trace.records import LEFT_OUT, CorrectionRule
@@ -20,9 +19,7 @@ def objective(s: Settings, numbers: TokenNumbers) -> list[Line]:
     if s.loss_type in VALUE_LOSSES:
         return action_value(s, numbers)
     lines = pair_equations(s, numbers) if s.loss_type != "policy_gradient" else _of_rewards(s, numbers)
-    lines += _gradient(s, numbers)
-    names = {"TRL": trainer(s), "verl": verl(s)}
-    return lines + [note(f"in {library}: {name}") for library, name in names.items() if name]
+    return lines + _gradient(s, numbers)
 
 
 def _of_rewards(s: Settings, numbers: TokenNumbers) -> list[Line]:

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from rlplay.algorithms.settings import UNKNOWN, Settings
+from rlplay.algorithms.trl_verl import trainer, verl
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.numbers import compact, real_minus
@@ -91,7 +92,8 @@ class HelpScreen(Dialogue[None]):
             own = (self._panel.HELP if self._panel is not None else "") or GENERAL
             about = worded("\n".join([own, *_terms(self._panel)]), word)
             keys = _keys(self._panel, self._own_keys, word)
-            yield Static(Content("\n\n").join([markdown(about), *_statistics(self._panel, self._settings, word), keys]))
+            shown = *_elsewhere(self._panel, self._settings), *_statistics(self._panel, self._settings, word)
+            yield Static(Content("\n\n").join([markdown(about), *shown, keys]))
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
@@ -114,6 +116,14 @@ def _terms(panel: Widget | None) -> Iterator[str]:
     for term in map(term_called, getattr(panel, "help_terms", ())):
         formulas = [f"* {line}" for line in term.formula.split("\n") if line]
         yield "\n".join([f"**{term.name}**: {term.text}", *([""] if formulas else []), *formulas, ""])
+
+
+def _elsewhere(panel: Widget | None, settings: Settings) -> Iterator[Content]:
+    """What TRL and verl call the loss of a token, where they have it."""
+    names = {"TRL": trainer(settings), "verl": verl(settings)}
+    if isinstance(panel, Inspector) and settings.axes_known and any(names.values()):
+        calls = ". ".join(f"{library} calls it {name}" for library, name in names.items() if name)
+        yield Content.assemble(("The loss of this run elsewhere", "bold"), f"\n{calls}.")
 
 
 def _statistics(panel: Widget | None, settings: Settings, word: str) -> Iterator[Content]:

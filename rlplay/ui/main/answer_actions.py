@@ -29,10 +29,10 @@ async def _sort(play: Playground, argument: Any) -> None:
 
 
 async def _unfold(play: Playground, _argument: Any) -> None:
-    """Unfold the answer under the cursor, or fold it again."""
+    """Unfold the answer under the cursor, or fold it again; of one that is not folded, show the token's formulas."""
     shown, answer = play.session.shown, play.panels.tokens.cursor[0]
     if shown is None or shown.sampled is None or not play.folding.folds(shown, answer):
-        play.app.notify("This answer is not folded: it is not long, and no other equals it.")
+        await play.perform("maths")
         return
     play.folding.toggle(answer)
     play.session.touch("update")

@@ -1,4 +1,4 @@
-"""What the verbs about the colours and marks of the tokens do."""
+"""What the verbs about the colours, marks and formulas of the tokens do."""
 
 from __future__ import annotations
 
@@ -82,6 +82,12 @@ async def _signs(play: Playground, _argument: Any) -> None:
     play.session.touch("update")  # lines move, also in the list of answers
 
 
+async def _maths(play: Playground, argument: Any) -> None:
+    play.maths = not play.maths if argument is None else bool(argument)
+    play.panels.inspector.scroll_home(animate=False)
+    play.session.touch("update")
+
+
 ACTIONS: dict[str, Action] = {
     "lens": _lens_step(1),
     "lens_back": _lens_step(-1),
@@ -89,4 +95,5 @@ ACTIONS: dict[str, Action] = {
     "largest": _ranked(lowest=False),
     "smallest": _ranked(lowest=True),
     "signs": _signs,
+    "maths": _maths,
 }

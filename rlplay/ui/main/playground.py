@@ -62,7 +62,7 @@ class Playground:
         self.preview = Preview(self.session, source.send)
         self.other_runs = OtherRuns(app, self.session, others, lambda: self.actions["compare"](self, None))
         self.lens_choice: str | None = None
-        self.signs = False
+        self.signs = self.maths = False  # whether numbers show beside tokens, and formulas in the token's panel
         self.sort = Sort()
         self.finder = Finder()
         self.folding = Folding()
@@ -136,10 +136,10 @@ class Playground:
         """Show the details of the token under the cursor."""
         session, preview, cursor = self.session, self.preview, self.panels.tokens.cursor
         self.panels.curves.follow(cursor)
-        if preview.shown is None:
-            self.panels.inspector.show(session.shown, cursor, session.settings_of(session.shown))
-        else:
-            self.panels.inspector.show(preview.shown, cursor, preview.settings, preview.result)
+        update, settings, result = session.shown, session.settings_of(session.shown), None
+        if preview.shown is not None:
+            update, settings, result = preview.shown, preview.settings, preview.result
+        self.panels.inspector.show(update, cursor, settings, result, self.maths, self.signs)
 
     def exhibit(self, metrics: Sequence[str]) -> None:
         """Show the curves of `metrics`, without the focus."""

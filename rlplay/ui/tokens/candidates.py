@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Size
@@ -18,22 +18,26 @@ from rlplay.ui.format.shown_text import quoted
 from rlplay.ui.theme.inks import Palette
 from rlplay.ui.tokens.facts import AnswerFacts
 
-SHOWN, FEW, ROOMY = 8, 5, 24
-"""Candidates in a panel of `ROOMY` lines or more (`SHOWN`), and in a lower one (`FEW`)."""
-WIDEST, BAR = 24, 16
-"""Cells for a candidate's text and for its bar at most, to keep the numbers near both."""
+LEAST, MOST, TALL = 3, 8, 34
+"""The fewest and the most candidates, and the lines of a panel from which on each bar has two."""
+WIDEST, NUMBER, BAR = 24, 5, 60
+"""Cells for a candidate's text at most, for a probability, and for a bar at most, to keep both near each other."""
 SLIGHT = 0.005
 """Probabilities below this are written as <.01, and smaller changes are not coloured."""
 
 
-def candidates(facts: AnswerFacts, token: int, size: Size, palette: Palette) -> list[list[Segment]]:
-    """A line of heads, one for each of the likeliest tokens at this place, and one for all others together."""
+def candidates(
+    facts: AnswerFacts, token: int, size: Size, palette: Palette, limit: int = MOST, shown: float = 1.0
+) -> list[list[Segment]]:
+    """A line of heads, one for each of the `limit` likeliest tokens at this place, and one for all others together.
+
+    Each has a bar for its probability: what the update left, and what it added or took. `shown` is the share of the
+    change that the bars have, while they move; the numbers are always the recorded ones.
+    """
     sampled = facts.sampled
     ids = [int(x) for x in sampled.top_ids[token]]
     if not ids and np.isnan(sampled.old_logprobs[token]):
         return [[Segment("its probability is not on record", palette.muted)]]
-    table = _Table(size.width, palette)
-    limit = SHOWN if size.height >= ROOMY else FEW
     old = _by_id(ids, sampled.top_logprobs, token)
     ref = _by_id(ids, facts.ref_top, token)
     new = _by_id(ids, facts.new_top, token)
@@ -47,61 +51,79 @@ def candidates(facts: AnswerFacts, token: int, size: Size, palette: Palette) -> 
     if ids and favourite is not None and favourite.id not in (*ids, chosen):
         new[favourite.id], pieces = favourite.probability, pieces | {favourite.id: favourite.text}
     listed = _likeliest(ids, chosen, old, new, limit)
+    seen = [i for i in listed if i == chosen or max(table.get(i, 0.0) for table in (ref, old, new)) >= SLIGHT]
+    listed = seen if len(seen) >= LEAST else listed[:LEAST] if chosen in listed[:LEAST] else listed
     q = facts.action_values(token)
-    grown = not {chosen, *ids[:limit]}.issuperset(listed)
-    lines = [table.heads(bool(ids), grown, bool(q))]
-    for i in listed:
-        style = palette.strong if i == chosen else palette.text
-        text = pieces.get(i, "")
-        first = _worth(q.get(text)) if q else _probability(ref.get(i))
-        before = _probability(old[i]) if i in old else _at_most(min(old[each] for each in ids))
-        lines.append(table.row(quoted(text), first, before, (old.get(i), new.get(i)), style, i == chosen))
     others = [_rest(column, listed) for column in (ref, old, new)]
+    # The reference has a column where it differs.
+    apart = any(abs(ref[i] - old[i]) >= SLIGHT for i in listed if i in ref and i in old)
+    names = [quoted(pieces.get(i, "")) for i in listed]
+    table = _Table(size, palette, names, "Q" if q else "ref" if apart else "", bool(new), shown)
+    lines = [table.heads(bool(ids))]
+    for i, name in zip(listed, names, strict=True):
+        style = palette.strong if i == chosen else palette.text
+        first = _worth(q.get(pieces.get(i, ""))) if q else _probability(ref.get(i))
+        before = _probability(old[i]) if i in old else _at_most(min(old[each] for each in ids))
+        lines += table.row(name, first, before, (old.get(i), new.get(i)), style, i == chosen)
     if any(share is not None and share >= SLIGHT for share in others):
         first = _worth(None) if q else _probability(others[0])
-        lines.append(table.row(table.others, first, _probability(others[1]), others[1:], palette.muted, False))
+        lines += table.row(table.others, first, _probability(others[1]), others[1:], palette.muted, False)
     return lines
 
 
 class _Table:
-    """The columns of a panel `width` cells wide."""
+    """The columns of a panel of this `size`: mark, name, bar and numbers; `first` is the title of the first, if any."""
 
-    def __init__(self, width: int, palette: Palette) -> None:
-        room = width - 18
-        self._bar = min(max(2 * room // 5, 4), BAR)
-        self._name = min(max(room - self._bar, 7), WIDEST)
-        self._palette = palette
+    def __init__(
+        self, size: Size, palette: Palette, names: Sequence[str], first: str, renewed: bool, shown: float
+    ) -> None:
+        widest = max(map(cell_len, (*names, "all others")))
+        numbers = NUMBER * (2 + bool(first))
+        self._name = min(widest + 1, max((size.width - numbers) // 3, 7), WIDEST)
+        self._bar = max(min(size.width - 3 - self._name - numbers, BAR), 4)
+        self._high = 2 if size.height >= TALL else 1
+        self._palette, self._first, self._renewed, self._shown = palette, first, renewed, shown
 
     @property
     def others(self) -> str:
         """The name of the last line."""
-        return "all others" if self._name >= len("all others") else "others"
+        return "all others" if self._name > len("all others") else "others"
 
-    def heads(self, recorded: bool, grown: bool, valued: bool) -> list[Segment]:
-        """What each column has; `grown` where a candidate is listed for what it became."""
-        by = "by old or new" if grown else "by old"
-        heads = (f"likeliest {by}", f"top {by}", by, by[3:], "") if recorded else ("",)
-        head = next(words for words in heads if len(words) <= self._name)
-        first = "   Q" if valued else " ref"
-        return [Segment(f"  {head:<{self._name}} {first}  old  new", self._palette.muted)]
+    def heads(self, recorded: bool) -> list[Segment]:
+        """What each column has."""
+        room = self._name + self._bar + 1
+        names = ("most likely next tokens", "most likely next", "likeliest", "") if recorded else ("",)
+        head = next(words for words in names if len(words) <= room)
+        numbers = "".join(f"{each:>{NUMBER}}" for each in (self._first, "old", "new") if each)
+        return [Segment(f"  {head:<{room}}{numbers}", self._palette.muted)]
 
     def row(
         self, name: str, first: str, before: str, probabilities: Sequence[float | None], style: Style, here: bool
-    ) -> list[Segment]:  # fmt: skip
-        """One line: a candidate, its number in the first column, its probability under old and new policy, a bar."""
+    ) -> list[list[Segment]]:  # fmt: skip
+        """The lines of a candidate: its name, a bar, its probability under old and new policy."""
         old, new = probabilities
-        latest = new if new is not None and np.isfinite(new) else old or 0.0
-        stayed, gained, lost = moved(old or 0.0, latest, self._bar)
-        return [
-            Segment("▸ " if here else "  ", self._palette.key),
-            Segment(set_cell_size(name, self._name), style),
-            Segment(first, self._palette.muted),
-            Segment(before, style),
-            Segment(_probability(new), self._change(old or 0.0, new, style)),
-            Segment(f" {stayed}", self._palette.accent),
-            Segment(gained, self._palette.up_text),
-            Segment(lost, self._palette.down_text),
+        was = old or 0.0
+        latest = new if new is not None and np.isfinite(new) else was
+        palette, now = self._palette, _probability(new) if self._renewed else " " * NUMBER
+        stayed, gained, lost = moved(was, was + (latest - was) * self._shown, self._bar)
+        bar = [
+            Segment(f" {stayed}", palette.text if here else palette.muted),
+            Segment(gained, palette.up_text),
+            Segment(lost, palette.down_text),
         ]
+        lines = [
+            [
+                Segment("▸ " if here else "  ", palette.strong),
+                Segment(set_cell_size(name, self._name), style),
+                *bar,
+                Segment(first if self._first else "", palette.muted),
+                Segment(before, style),
+                Segment(now, self._change(was, new, style)),
+            ]
+        ]
+        if self._high > 1:
+            lines += [[Segment(" " * (2 + self._name)), *bar], []]
+        return lines
 
     def _change(self, old: float, new: float | None, otherwise: Style) -> Style:
         if new is None or not abs(new - old) >= SLIGHT:  # not re-evaluated is NaN

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
-from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
 
 from rlplay.algorithms.settings import Settings
-from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.kinds import REWARDED, Kind
-from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.numbers import number
 from rlplay.trace.records import Sampled, Scored
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
-from rlplay.ui.format.legend import PHASE_MARKS
-from rlplay.ui.format.number_cells import plain, short, signed
+from rlplay.ui.format.folded import folded
+from rlplay.ui.format.number_cells import plain
 from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.format.shown_text import quoted
 from rlplay.ui.format.step_word import numbered, worded
-from rlplay.ui.formula.advantage import credit
-from rlplay.ui.formula.formula_lines import Line, TokenNumbers, small_signed
-from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.parts.line_panel import LinePanel
+from rlplay.ui.parts.panel_messages import Perform
 from rlplay.ui.parts.prompt_lines import columns_in_short, prompt_in_full
 from rlplay.ui.session.as_it_would_be import WhatIfResult
-from rlplay.ui.tokens.candidates import candidates
-from rlplay.ui.tokens.facts import AnswerFacts, Steps, facts_of
-from rlplay.ui.tokens.token_layout import MARKS
+from rlplay.ui.tokens.candidates import LEAST, MOST, TALL, candidates
+from rlplay.ui.tokens.facts import AnswerFacts, facts_of
+from rlplay.ui.tokens.reasons import reasons, thought
+from rlplay.ui.tokens.token_maths import TokenMaths
 from rlplay.ui.words.pair_updates import label
 
 
 class Inspector(LinePanel):
-    """One token: the alternatives to it, its gradient from the loss, and every statistic."""
+    """One token, in words and bars; or its formulas with every statistic."""
 
     EMPTY = "Details of the selected token appear here."
     TITLE_VERB = "help"
@@ -44,20 +42,23 @@ class Inspector(LinePanel):
     HELP = """\
 # Token
 
-The likeliest **candidates** at this position with their probability under the frozen reference, the policy before the
-update (old) and the policy after it (new); the token in the answer is marked. The bar is the newest probability: in
-another colour what the update added to it, shaded what the update took. The candidates are recorded before the
-update. If another token is the likeliest after it, that token is listed too. Its probability before the update is not
-on record; it was at most (≤) that of the least likely candidate, and **all others** includes it there. `i` asks the
-model about this place, and `H` there shows the candidates' probabilities over the whole run.
+What the model thought when it wrote this token, and what the update did to it and why. The **bars** are the likeliest
+tokens at this place with their probability before the update (old) and after it (new); the token in the answer is
+marked. What the update added to a bar has another colour, what it took is shaded. The frozen reference (ref) has a
+column where it differs from old. `enter` shows the formulas with this token's numbers, and `enter` again the words.
+
+The candidates are recorded before the update. If another token is the likeliest after it, that token is listed too.
+Its probability before the update is not on record; it was at most (≤) that of the least likely candidate, and **all
+others** includes it there. `i` asks the model about this place, and `H` there shows the candidates' probabilities over
+the whole run.
 
 Where Q-learning or SARSA learns what moves are worth, **Q** replaces the reference: Q(s, ·) as the update began. Old
 and new are then the ε-greedy policy that makes the moves. δ below has the values at the moment of this move's own
 step, after the steps of earlier moves.
 
-**Loss** is the objective's formula for the settings of this run, then the formula with this token's numbers in one
-optimizer step: the last one that included the token. **Credit** below is the sum over all steps that included it. In
-min(…, …) the bright term is the one that counts.
+Among the formulas, **loss** is the objective for the settings of this run, then the same with this token's numbers in
+one optimizer step: the last one that included the token. **Credit** below is the sum over all steps that included it.
+In min(…, …) the bright term is the one that counts.
 
 A token is **clipped** if its ratio has already passed the band in the direction of its advantage: A > 0 and the ratio
 above the band, or A < 0 and below it. There min takes the term without the ratio, a constant. Moving the ratio
@@ -67,18 +68,23 @@ the token up. An exact KL and an entropy bonus act on all candidates; they are n
 
 Below are all statistics of this token, the same ones that the colours can show.
 
-Under the reward are the other **columns** of the prompt's row, such as the right answer; `/` finds answers by them:
-`answer=30`. At the end is the **prompt as the model reads it**: with the system message, the roles and the marks of the
-chat template.
+Above the formulas are reward and the other **columns** of the prompt's row, such as the right answer; `/` finds answers
+by them: `answer=30`. At their end is the **prompt as the model reads it**: with the system message, the roles and the
+marks of the chat template.
 """
 
-    SHORTCUTS = (Shortcut(("up", "down"), "scroll"), Shortcut(("i",), "probe"))
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "maths", "formulas, or words and bars", show=False)]
+    SHORTCUTS = (Shortcut(("enter",), "formulas"), Shortcut(("i",), "probe"))
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: list[list[Segment]] = []
         self._word = "token"  # what the policy samples
-        self._shown: tuple[Update | None, tuple[int, int], Settings, WhatIfResult | None] | None = None
+        self._shown: tuple[Update | None, tuple[int, int], Settings, WhatIfResult | None, bool, bool] | None = None
+
+    def action_maths(self) -> None:
+        """Show the formulas, or words and bars again."""
+        self.post_message(Perform("maths"))
 
     def on_resize(self) -> None:
         """Wrap the lines to the new width."""
@@ -100,57 +106,95 @@ chat template.
 
     def show(
         self, update: Update | None, cursor: tuple[int, int], settings: Settings,
-        what_if: WhatIfResult | None = None,
+        what_if: WhatIfResult | None = None, maths: bool = False, signs: bool = False,
     ) -> None:  # fmt: skip
-        """Show the token at `cursor`, if any; with `what_if`, compare the update as trained with the preview."""
-        self._shown = update, cursor, settings, what_if
+        """Show the token at `cursor`, if any: in words and bars, or its `maths`; with `signs` its number as well.
+
+        With `what_if`, compare the maths of the update as trained with the preview.
+        """
+        self._shown = update, cursor, settings, what_if, maths, signs
         self._word = "token" if update is None else update.step_word
         self._lines = []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
             facts = facts_of(update).answer(cursor[0])
             length = len(facts.sampled.token_ids)
-            token, width = min(cursor[1], length - 1), self.scrollable_content_region.width
-            if length:
-                numbers = facts.numbers(token, settings.loss_type)
-                self._lines = self._head(
-                    update, facts.sampled, (cursor[0], token), why_clipped(settings, numbers)[:1], settings.kind
-                )
-            if length and facts.sampled.mask[token]:  # nothing was chosen at the others, and nothing is trained there
-                self._lines += [
-                    [],
-                    *([] if what_if is None else self._compared(what_if, (cursor[0], token))),
-                    *candidates(facts, token, self.scrollable_content_region.size, self.palette),
-                    [],
-                    *self._formulas(settings, numbers, facts.steps),
-                    *self._statistics(facts, token, settings),
+            place = cursor[0], min(cursor[1], length - 1)
+            if not length:
+                pass
+            elif not facts.sampled.mask[place[1]]:  # nothing was chosen there, and nothing is trained
+                self._lines = [
+                    self._which(facts.sampled, place[1], signs or maths),
+                    [Segment("written by the environment", self.palette.muted)],
+                    [Segment("read by the policy, not trained", self.palette.muted)],
+                    *self._answer(update, facts.sampled, place[0], settings),
                 ]
-            if length:
-                self._lines += prompt_in_full(sampled, int(sampled.group[cursor[0]]), width, self.palette)
+            elif maths or what_if is not None:
+                self._lines = self._maths(update, facts, place, settings, what_if)
+            else:
+                self._lines = self._in_words(update, facts, place, settings, signs)
         self.rebuild()
 
-    def _head(
-        self, update: Update, sampled: Sampled, place: tuple[int, int], clipped: list[str], kind: Kind
+    def _in_words(
+        self, update: Update, facts: AnswerFacts, place: tuple[int, int], s: Settings, signs: bool
     ) -> list[list[Segment]]:
-        """What token and which answer of `update` this is; `sampled` has that answer alone."""
+        """What the model thought of the token, the chances of others, and why the update moved it."""
         completion, token = place
-        piece = sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token])
-        lines = [
-            [
-                Segment(quoted(piece), self.palette.key),
-                Segment(f"  {numbered(sampled, token, self._word)}", self.palette.muted),
-                Segment(f" · id {known}" if (known := int(sampled.token_ids[token])) >= 0 else "", self.palette.muted),
-            ]
+        width, height = self.scrollable_content_region.size
+        numbers = facts.numbers(token, s.loss_type)
+        paragraphs = (thought(facts, token), reasons(update, completion, facts, token, s, numbers))
+        said, why = (folded([(text, self.palette.text)], width, 0) if text else [] for text in paragraphs)
+        # Both paragraphs should be in sight with the bars between them.
+        room = height - 6 - len(said) - len(why)
+        limit = min(max(room // 3 if height >= TALL else room, LEAST), MOST)
+        return [
+            self._which(facts.sampled, token, signs),
+            *said,
+            [],
+            *candidates(facts, token, self.scrollable_content_region.size, self.palette, limit),
+            [],
+            *why,
+            [Segment("⏎", self.palette.strong), Segment(" formulas", self.palette.muted)],
+            *self._columns(facts.sampled),
         ]
-        if not sampled.mask[token]:
-            lines.append([Segment("written by the environment", self.palette.muted)])
-            lines.append([Segment("read by the policy, not trained", self.palette.muted)])
-        lines += [[Segment(why, self.palette.warning)] for why in clipped]
-        if update.scored is not None:
-            lines += self._earned(update.scored, completion, kind)
-        if columns := sampled.columns[int(sampled.group[0])]:
-            lines += _folded(columns_in_short(columns, self.palette), self.scrollable_content_region.width)
-        return lines
+
+    def _maths(
+        self, update: Update, facts: AnswerFacts, place: tuple[int, int], s: Settings, what_if: WhatIfResult | None
+    ) -> list[list[Segment]]:
+        """The formulas, the candidates and all numbers of the token, and its prompt as the model reads it."""
+        completion, token = place
+        size, sampled = self.scrollable_content_region.size, facts.sampled
+        numbers, maths = facts.numbers(token, s.loss_type), TokenMaths(self.palette, size.width, self._word)
+        return [
+            self._which(sampled, token, True),
+            *([Segment(why, self.palette.strong)] for why in why_clipped(s, numbers)[:1]),
+            *self._answer(update, sampled, completion, s),
+            [],
+            *([] if what_if is None else maths.compared(what_if, place)),
+            *maths.formulas(s, numbers, facts.steps),
+            *candidates(facts, token, Size(size.width, 0), self.palette),
+            [],
+            *maths.statistics(facts, token, s),
+            *prompt_in_full(sampled, int(sampled.group[0]), size.width, self.palette),
+        ]
+
+    def _which(self, sampled: Sampled, token: int, signs: bool) -> list[Segment]:
+        """What token of its answer this is; `sampled` has that answer alone."""
+        known = int(sampled.token_ids[token])
+        return [
+            Segment(quoted(sampled.pieces.get(known, sampled.texts[token])), self.palette.strong),
+            Segment(f"  {numbered(sampled, token, self._word)}", self.palette.muted),
+            Segment(f" · id {known}" if known >= 0 and signs else "", self.palette.muted),
+        ]
+
+    def _answer(self, update: Update, sampled: Sampled, completion: int, s: Settings) -> list[list[Segment]]:
+        """What the token's answer earned, and the columns of its prompt."""
+        lines = [] if update.scored is None else self._earned(update.scored, completion, s.kind)
+        return lines + self._columns(sampled)
+
+    def _columns(self, sampled: Sampled) -> list[list[Segment]]:
+        columns = columns_in_short(sampled.columns[int(sampled.group[0])], self.palette)
+        return folded(columns, self.scrollable_content_region.width) if columns else []
 
     def _earned(self, scored: Scored, completion: int, kind: Kind) -> list[list[Segment]]:
         """The answer's reward and its parts, its label if answers get no reward, and what reward functions logged."""
@@ -167,7 +211,7 @@ chat template.
         line = [("reward ", self.palette.muted), (reward, self.palette.strong)]
         if parts and (len(parts) > 1 or not parts[0].startswith("1·")):
             line.append((" = " + " + ".join(parts), self.palette.muted))
-        return [*_folded(line, width), *extra]
+        return [*folded(line, width), *extra]
 
     def _logged(self, name: str, value: Any, width: int) -> list[Segment]:
         """What a reward function logged for the answer, in one line."""
@@ -176,122 +220,3 @@ chat template.
         if cell_len(text) > room:
             text = set_cell_size(text, max(room - 1, 0)) + "…"
         return [Segment(f"{visible(name)} ", self.palette.muted), Segment(text, self.palette.text)]
-
-    def _compared(self, what_if: WhatIfResult, place: tuple[int, int]) -> list[list[Segment]]:
-        """The numbers of a token as trained and as changed settings would make them."""
-        completion, token = place
-        old, new = (AnswerFacts(update, completion).numbers(token) for update in (what_if.before, what_if.after))
-        lines = [[Segment(f"{'':<10}{'as trained':>12}{'would be':>12}", self.palette.muted)]]
-        for name, field, written in _COMPARED:
-            was, will = (getattr(numbers, field) for numbers in (old, new))
-            if was is None and will is None:
-                continue
-            style = self.palette.key if was != will else self.palette.text
-            was, will = ("–" if value is None else written(value) for value in (was, will))
-            lines.append([Segment(f"{name:<10}{was:>12}", self.palette.text), Segment(f"{will:>12}", style)])
-        return [*lines, []]
-
-    def _formulas(self, s: Settings, numbers: TokenNumbers, seen: Steps | None) -> list[list[Segment]]:
-        if not s.axes_known:
-            return [[Segment("its algorithm is not on record", self.palette.muted)], []]
-        lines = []
-        if s.loss_type == "policy_gradient":
-            lines = [
-                [Segment(f"credit of this {self._word}", self.palette.muted)],
-                *self._written(credit(s, numbers)),
-                [],
-            ]
-        head = f"loss of this {self._word}" if seen is None else f"its loss before {_of(seen)}"
-        head = "value of this move" if s.loss_type in VALUE_LOSSES else head
-        lines.append([Segment(head, self.palette.muted)])
-        return [*lines, *self._written(objective(s, numbers)), []]
-
-    def _written(self, formula: Iterable[Line]) -> list[list[Segment]]:
-        """The formulas, wrapped to the width of the panel."""
-        styles = {"plain": self.palette.text, "won": self.palette.key}
-        lines = []
-        for line in formula:
-            parts = [(worded(text, self._word), styles.get(kind, self.palette.muted)) for text, kind in line]
-            lines += _folded(parts, self.scrollable_content_region.width)
-        return lines
-
-    def _statistics(self, facts: AnswerFacts, token: int, settings: Settings) -> list[list[Segment]]:
-        lines = []
-        for lens in (lens.of(settings) for lens in LENSES.values()):
-            value = facts.value(lens.name, token)
-            if value is None and lens.name == "values" and facts.update.credited is not None:
-                continue
-            name = worded(lens.title if value is None else _named(lens, facts.steps), self._word)
-            if value is None:
-                # After the update is finished, a missing value stays missing.
-                mark = PHASE_MARKS[lens.phase] if facts.update.finished is None else "–"
-                light = mark == "–" and settings.observe == "light" and lens.name in NEEDS_A_PASS
-                lines.append([Segment(f"{name:<22}{mark:>3}{' observe=light' * light}", self.palette.muted)])
-                continue
-            is_signed = lens.two_sided and lens.low < 0
-            text = signed(value, 3) if is_signed else plain(value, 3)
-            if lens.name == "clip_state":
-                text = _clip(value)
-            style = self.palette.text
-            if is_signed and short(value, True).strip("+−.0"):
-                style = self.palette.up_text if value > 0 else self.palette.down_text
-            unit = f" {lens.unit}"
-            room = self.scrollable_content_region.width - 29 >= len(unit)
-            lines.append(
-                [
-                    Segment(name, self.palette.muted),
-                    Segment(text.rjust(max(29 - len(name), len(text) + 1)), style),
-                    Segment(unit if room else "", self.palette.muted),
-                ]
-            )
-        return lines
-
-
-def _clip(state: float) -> str:
-    return MARKS.get(int(state), "no")
-
-
-NEEDS_A_PASS = ("prob_delta", "ref_kl", "log_ratio")
-"""Statistics that observe=light leaves out, unless the training needs the pass anyway."""
-_COMPARED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-    ("return G", "returned", signed),
-    ("baseline", "baseline", signed),
-    ("A", "advantage", signed),
-    ("w", "ratio", lambda value: number(value, 4)),
-    ("clip", "clip_state", _clip),
-    ("KL", "kl", lambda value: plain(value, 4)),
-    ("weight", "weight", number),
-    ("∂L/∂ℓ", "dloss_dlogp", small_signed),
-)
-"""The numbers that a preview compares: name, field, and format."""
-
-
-def _of(seen: Steps) -> str:
-    return f"step {seen.last} of {seen.planned}"
-
-
-def _named(lens: Lens, seen: Steps | None) -> str:
-    """The statistic's title, with its optimizer steps if there are several."""
-    if seen is None or lens.phase != "update":
-        return lens.title
-    return f"{lens.title}, {f'sum of {seen.times} steps' if lens.name == 'credit' and seen.times > 1 else _of(seen)}"
-
-
-def _folded(parts: list[tuple[str, Style]], width: int) -> list[list[Segment]]:
-    """The parts wrapped to `width` cells, at blanks only; continuation lines are indented."""
-    words: list[list[Segment]] = [[]]
-    for text, style in parts:
-        first, *others = text.split(" ")
-        words[-1].append(Segment(first, style))
-        words += [[Segment(f" {other}", style)] for other in others]
-    lines: list[list[Segment]] = [[]]
-    used = 0
-    for word in words:
-        cells = sum(segment.cell_length for segment in word)
-        if used + cells > width and used:
-            lines.append([Segment("  "), Segment(word[0].text.lstrip(" "), word[0].style), *word[1:]])
-            used = 1 + cells
-        else:
-            lines[-1] += word
-            used += cells
-    return lines

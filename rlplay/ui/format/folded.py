@@ -1,0 +1,26 @@
+"""Styled text wrapped to a panel's width, at blanks only."""
+
+from __future__ import annotations
+
+from rich.segment import Segment
+from rich.style import Style
+
+
+def folded(parts: list[tuple[str, Style]], width: int, indent: int = 2) -> list[list[Segment]]:
+    """The parts wrapped to `width` cells; continuation lines are indented."""
+    words: list[list[Segment]] = [[]]
+    for text, style in parts:
+        first, *others = text.split(" ")
+        words[-1].append(Segment(first, style))
+        words += [[Segment(f" {other}", style)] for other in others]
+    lines: list[list[Segment]] = [[]]
+    used = 0
+    for word in words:
+        cells = sum(segment.cell_length for segment in word)
+        if used + cells > width and used:
+            lines.append([Segment(" " * indent), Segment(word[0].text.lstrip(" "), word[0].style), *word[1:]])
+            used = indent - 1 + cells
+        else:
+            lines[-1] += word
+            used += cells
+    return lines

@@ -1,0 +1,118 @@
+"""A token in plain words: what the model thought of it, what its answer earned, and what the update did to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rlplay.algorithms.settings import Settings
+from rlplay.trace.kinds import REWARDED
+from rlplay.trace.numbers import number, percent
+from rlplay.trace.records import Scored
+from rlplay.trace.update import Update
+from rlplay.ui.format.number_cells import plain, signed
+from rlplay.ui.format.shown_text import quoted
+from rlplay.ui.formula.formula_lines import TokenNumbers
+from rlplay.ui.tokens.facts import AnswerFacts
+from rlplay.ui.tokens.token_layout import MARKS
+from rlplay.ui.words.pair_updates import LEFT_OUT, label
+
+_SLIGHT = 0.005
+"""A smaller change of a probability does not show in its two decimals."""
+_NOTHING = 1e-6
+"""A smaller advantage counts as 0."""
+RIGHT = "correct"
+"""The part of a reward that is 1 for a right answer and 0 for a wrong one."""
+
+
+def thought(facts: AnswerFacts, token: int) -> str:
+    """How likely the model found a token when it sampled it, and what it found likelier; "" if that is unknown."""
+    sampled = facts.sampled
+    own = float(np.exp(sampled.old_logprobs[token]))
+    if not np.isfinite(own):
+        return ""
+    said, ids = f"The model gave it {_about(own)}", [int(each) for each in sampled.top_ids[token]]
+    chosen = int(sampled.token_ids[token])
+    if not ids:
+        return f"{said}."
+    if ids[0] == chosen:
+        return f"{said}: its first choice."
+    likeliest, share = quoted(sampled.pieces.get(ids[0], "")), _about(float(np.exp(sampled.top_logprobs[token][0])))
+    return f"{said}; its first choice was {likeliest}, {share}."
+
+
+def reasons(update: Update, completion: int, facts: AnswerFacts, token: int, s: Settings, numbers: TokenNumbers) -> str:
+    """Why the update treats a token as it does, as far as the update has come: some short sentences, "" at first."""
+    said = [] if update.scored is None else [_earned(update, update.scored, completion, s)]
+    if s.axes_known and numbers.advantage is not None:
+        said.append(_judged(update, completion, s, numbers))
+    if numbers.clip_state:
+        ratio = "" if numbers.ratio is None else f" at {number(numbers.ratio)} times its probability"
+        said.append(f"{MARKS[numbers.clip_state]} clipped{ratio}: it has moved enough, so the last step let it be.")
+    said.append(_moved(facts, token))
+    return " ".join(filter(None, said))
+
+
+def _earned(update: Update, scored: Scored, completion: int, s: Settings) -> str:
+    """What the answers to the prompt earned, and this one among them."""
+    assert update.sampled is not None
+    if s.kind not in REWARDED:
+        return ""
+    group = scored.rewards[update.sampled.group == update.sampled.group[completion]]
+    own, count = float(scored.rewards[completion]), len(group)
+    if count == 1:
+        return f"The answer earned {number(own)}."
+    right = scored.parts.get(RIGHT)
+    if right is not None and set(scored.rewards.tolist()) <= {0.0, 1.0}:
+        return f"{count} answers, {int(group.sum())} right; this one is {'right' if own else 'wrong'}."
+    if float(np.ptp(group)) < _NOTHING:
+        return f"All {count} answers to this prompt earned {number(own)}."
+    return f"{count} answers, rewards {number(group.min())} to {number(group.max())}; this one earned {number(own)}."
+
+
+def _judged(update: Update, completion: int, s: Settings, numbers: TokenNumbers) -> str:
+    """Whether the token is pulled up or down, and why."""
+    assert numbers.advantage is not None
+    a, word = numbers.advantage, update.step_word
+    way = "up" if a > 0 else "down"
+    if s.kind == "action values":
+        better = "better" if a > 0 else "worse"
+        return f"The move turned out {better} than Q said, so Q goes {way} (TD error {signed(a).strip()})."
+    if s.kind == "reward model":
+        return "The loss compares the scores of whole answers."
+    if s.kind not in REWARDED:
+        role = LEFT_OUT if update.scored is None else label(update.scored, completion, s.kind)
+        if abs(a) < _NOTHING:
+            return f"The answer is {role}: no pull."
+        return f"The answer is {role}, so the {word} is pulled {way} ({signed(a).strip()})."
+    if abs(a) < _NOTHING:
+        return "That is as expected, so nothing pulls (advantage 0)."
+    against = "" if numbers.baseline is None or numbers.returned is None else f" {plain(numbers.baseline)}"
+    plausible = numbers.returned is not None and (numbers.returned - (numbers.baseline or 0.0)) * a > 0
+    why = f"{'Better' if a > 0 else 'Worse'} than the expected{against}" if plausible and against else (
+        f"{'Better' if a > 0 else 'Worse'} than average")  # fmt: skip
+    return f"{why}, so the {word} is pulled {way} (advantage {signed(a).strip()})."
+
+
+def _moved(facts: AnswerFacts, token: int) -> str:
+    """What the whole update did to the token's probability, and whether it went where its own gradient pulled."""
+    if facts.new is None or not np.isfinite(facts.new[token]):
+        return ""
+    old, new = (float(np.exp(each[token])) for each in (facts.sampled.old_logprobs, facts.new))
+    change, pull = new - old, facts.value("credit", token) or 0.0
+    if abs(change) < _SLIGHT:
+        return f"The update hardly moved it: {_percents((old, new))}."
+    way = "up" if change > 0 else "down"
+    if pull and (pull > 0) != (change > 0):
+        return f"Yet it went {way}, {_percents((old, new))}: other tokens share its weights."
+    return f"It went {way}: {_percents((old, new))}."
+
+
+def _percents(shares: Sequence[float]) -> str:
+    return " → ".join(map(percent, shares))
+
+
+def _about(share: float) -> str:
+    """A probability in whole percents."""
+    return "<1 %" if share < 0.01 else ">99 %" if share >= 0.995 else f"{100 * share:.0f} %"
