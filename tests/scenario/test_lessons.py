@@ -12,6 +12,7 @@ from rlplay.scenario.expect import not_reached
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.player import ScriptPlayer
 from rlplay.scenario.script import Ask, Change, Exercise, Say, ScreenVerb, Step, Train, You, parse
+from rlplay.scenario.subject import subject
 from rlplay.trace.metrics import pair_of
 
 ALWAYS = {"reward", "kl", "accuracy", "margin", "rewards/chosen", "greedy_reward", "behaviour_reward"}
@@ -92,6 +93,11 @@ async def test_there_is_a_prediction_before_each_reveal(name: str) -> None:
     shown = [call.args for call in learner.reveal.call_args_list]
     unpredicted = {outcomes[0].text for outcomes, about in shown if about is None}
     assert unpredicted == NO_REVEAL.get(name, set())
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_a_lesson_says_what_it_is_about(name: str) -> None:
+    assert subject(load(name)) != "all", "the screen gives its room to the subject"
 
 
 @pytest.mark.parametrize("name", bundled())

@@ -20,7 +20,7 @@ def stages_of(app: RlplayApp) -> list[str]:
 
 @pytest.mark.parametrize(("name", "stage"), [("grid", "map"), ("pick-two", "all"), ("two-plus-two", "all")])
 def test_a_world_with_squares_begins_with_its_map(name, stage):
-    assert subject(load(name)) == stage
+    assert subject(msgspec.structs.replace(load(name), stage="")) == stage
 
 
 def test_a_run_file_may_name_what_is_no_stage():

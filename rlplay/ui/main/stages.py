@@ -33,7 +33,7 @@ def _fits(stage: str, session: Session) -> bool:
         case "map":
             return world is not None and not world.arms
         case "pair":
-            return session.settings_of(shown).kind == "pairs"
+            return session.settings_of(shown).kind in ("pairs", "reward model")
         case "conversation":
             return shown is not None and shown.sampled is not None and are_conversations(shown.sampled)
         case "tree":
