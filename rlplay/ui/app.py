@@ -162,7 +162,7 @@ class RlplayApp(GatedApp):
     def on_mount(self) -> None:
         playground, panels = self.play, self.panels
         panels.speak(playground.session.step_word)
-        panels.tokens.focus()
+        panels.subject.focus()
         self.theme_changed_signal.subscribe(self, self._theme_chosen)
         self.set_interval(1 / FRAMES / PARTS, self.refresher.next_part)
         self.watch(panels.tokens, "scroll_y", panels.scroll, init=False)

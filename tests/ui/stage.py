@@ -12,6 +12,8 @@ import msgspec
 from textual.pilot import Pilot
 
 from rlplay.link.messages import AnyCommand, AnyEvent, Recorded, Status
+from rlplay.scenario.reproduction import scenario_of
+from rlplay.scenario.subject import subject
 from rlplay.trace.records import AnyRecord, Evaluated
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
@@ -100,6 +102,8 @@ def playground(
     """An app and the source it is fed from; the engine is there and waits. `started` are fields of its first record."""
     source = Fed(script)
     source.records([msgspec.structs.replace(synthetic_started(), **started)])
+    if "scenario_text" in started:
+        source.stage = subject(scenario_of(msgspec.structs.replace(synthetic_started(), **started)))
     source.status()
     return RlplayApp(source, plan=plan), source
 

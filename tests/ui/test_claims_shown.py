@@ -111,6 +111,9 @@ async def test_a_curve_is_not_in_two_panels_once_there_is_room_for_both() -> Non
         assert "reward" in only.view.metrics, "beside the answers there is room for one"
         app.panels.show_stage("curve")
         await settled(pilot)
+        assert len(app.panels.curves.seen) == 1, "the one that is spoken of"
+        app.panels.curves.exhibit([])
+        await settled(pilot)
         assert [panel.view for panel in app.panels.curves.seen] == list(only.overview[:2])
 
 

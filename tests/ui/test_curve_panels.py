@@ -10,10 +10,10 @@ from rlplay.trace.records import Evaluated
 from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.parts.panel_messages import UpdatePicked
 from rlplay.ui.plot.views import single
-from rlplay.ui.river.belief_river import River
+from rlplay.ui.pull.pull_map import PullMap
 from tests.recorded import synthetic_evaluated
 from tests.ui.curve_panels import Host, recorded, subtitle, title
-from tests.ui.stage import on_screen, pressed
+from tests.ui.stage import on_screen, pressed, settled
 
 
 async def test_the_cursor_moves_in_all_panels_and_shows_the_values_there():
@@ -189,8 +189,12 @@ async def test_a_long_name_is_cut_and_its_value_stays():
 async def test_a_picture_is_not_there_twice_once_there_is_room_again():
     async with on_screen(size=(100, 30)) as (app, source, pilot):
         source.update(1)
-        for key in ("T", "B", "T", "p", "B"):  # the river was in a panel that `p` hid
+        await app.play.perform("stage", "curve")
+        for key in ("P", "E", "P"):
             await pressed(pilot, key)
-        rivers = [panel for panel in app.panels.curves.seen if isinstance(panel.view, River)]
-        assert len(app.panels.curves.seen) == 4
-        assert len(rivers) == 1
+        await app.play.perform("stage", "all")
+        await pilot.resize_terminal(160, 45)
+        await settled(pilot)
+        views = [panel.view for panel in app.panels.curves.seen]
+        assert len(views) == 4
+        assert len([view for view in views if isinstance(view, PullMap)]) == 1

@@ -65,7 +65,7 @@ async def test_a_script_names_the_stage():
         await app.play.perform("stage", "token")
         await settled(pilot)
         assert stages_of(app) == ["token"]
-        assert app.focused is app.panels.inspector
+        assert app.focused is app.panels.tokens
         await app.play.perform("panel", "curves")
         await settled(pilot)
         assert app.focused in app.panels.curves.seen

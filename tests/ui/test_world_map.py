@@ -217,6 +217,7 @@ def test_before_the_first_update_the_map_is_drawn_without_a_policy() -> None:
 async def test_a_wide_map_has_room_in_its_panel(name: str, panels: int) -> None:
     app, source = playground(scenario=name, scenario_text=msgspec.yaml.encode(load(name)).decode())
     async with app.run_test(size=(120, 35)) as pilot:
+        await app.play.perform("stage", "all")
         await settled(pilot)
         source.update(1)
         await settled(pilot)
@@ -236,7 +237,7 @@ async def test_back_at_the_start_the_map_is_painted_as_the_first_update_will_fin
         await settled(pilot)
         source.records([*synthetic_update(1), Rewound(update=0, abandoned=1)])
         await settled(pilot)
-        panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, WorldMap))
+        panel = app.panels.curves.first
         before = shown(panel)
         assert "★" in before
         painted = Changed(update=1, phase="sample", name="squares", value={"i1": "G"}, previous={"c1": "G"})
@@ -278,21 +279,20 @@ async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tu
     app = RlplayApp(ReplaySource(maze))
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.play.session.run.newest is not None and app.play.session.run.newest.number == 2)
-        if size[0] == 80:
-            await app.play.perform("stage", "map")
         await settled(pilot)
         if size[0] > 120:
             assert " moves" in shown(app.panels.header)
             assert "0k" not in shown(app.panels.header)
-        panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, WorldMap))
-        if not panel.has_class("-beyond"):
-            assert "★" in shown(panel)
-            before = shown(panel)
-            app.panels.tokens.focus()
-            await pressed(pilot, "right", "right")
-            assert shown(panel) == before
-        if size[0] == 80:
-            return  # the map has the whole screen
+        (panel,) = (panel for panel in app.panels.curves.seen if isinstance(panel.view, WorldMap))
+        assert app.focused is panel
+        assert panel.outer_size.width > size[0] / 2
+        assert "a1" in shown(panel) or "★" in shown(panel)
+        before = panel.render()
+        app.play.point(0, 8)
+        await settled(pilot)
+        assert panel.render().spans != before.spans, "it shows where the cursor is in the walk"
+        await app.play.perform("stage", "all")
+        await settled(pilot)
         assert " mov" in all_text(app.panels.rollouts) + str(app.panels.rollouts.border_subtitle)
 
 

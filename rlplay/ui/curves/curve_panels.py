@@ -1,6 +1,7 @@
 """Four small panels in a row: reward, KL, importance ratio, length with entropy. Each can show any metric.
 
-On a large screen, further panels make a column beside the token.
+On a large screen, further panels make a column beside the token. If a map, a tree or a river is the stage, one panel
+is large: it has most of the room, the column has the others, and the row makes way.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.geometry import Size
 from textual.widget import Widget
@@ -22,7 +23,8 @@ from rlplay.trace.metrics import pair_of
 from rlplay.trace.pulls import PlaneBox
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panel import CurvePanel
-from rlplay.ui.curves.first_views import NAMED, OVERVIEW, ROW, further, overview, view_of
+from rlplay.ui.curves.elsewhere import Elsewhere
+from rlplay.ui.curves.first_views import LARGE, NAMED, OVERVIEW, ROW, further, overview, small, view_of
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.two_lines import TwoLines
@@ -38,8 +40,8 @@ _LEAST_LINES = 5
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
 _FRAME = 4
 """Columns of a panel's border and padding."""
-_LINES_BESIDE = 12
-"""Of each panel in the column beside the token, with its frame."""
+_FEW = 2
+"""Panels that share the room if curves are the subject, and nothing says which."""
 
 
 @dataclass(frozen=True)
@@ -61,48 +63,23 @@ class RunDetails:
     """By the kind of a view, what reads one record that it lacks; False if it lacks none."""
 
 
-class Beside(Widget):
-    """The column of panels beside the token; they belong to `curves`, which hears what happens in them."""
-
-    DEFAULT_CSS = "Beside { layout: vertical; CurvePanel.-beyond { display: none; } }"
-
-    def __init__(self, curves: CurvePanels, panels: Sequence[CurvePanel]) -> None:
-        super().__init__(id="beside")
-        self._curves, self._panels = curves, panels
-        for panel in panels:
-            panel.add_class("-beyond")
-
-    def compose(self) -> ComposeResult:
-        yield from self._panels
-
-    @on(CurvePanel.Moved)
-    @on(CurvePanel.Altered)
-    def _tell(self, event: CurvePanel.Moved | CurvePanel.Altered) -> None:
-        event.stop()
-        self._curves.hear(event)
-
-    @on(events.Resize)
-    @on(events.Show)
-    @on(events.Hide)
-    def _fit(self) -> None:
-        """Show as many panels as have room."""
-        room = self.region.height // _LINES_BESIDE
-        for place, panel in enumerate(self._panels):
-            panel.set_class(place >= room, "-beyond")
-        self._curves.rearrange()
-
-
 class CurvePanels(Widget):
     """As many panels as fit, in one or two rows; up and down show the other views in a panel."""
 
     DEFAULT_CSS = "CurvePanels { layout: grid; height: 10; CurvePanel.-beyond { display: none; } }"
 
-    def __init__(self, replayed: bool = False, beside: int = 0) -> None:
-        """At most `beside` panels make a column elsewhere: the widget `beside`, for a large screen."""
+    def __init__(self, replayed: bool = False, beside: int = 0, stage: str = "all") -> None:
+        """At most `beside` panels make a column elsewhere: the widget `beside`. The widget `subject` has the large one.
+
+        The stage decides which of them have room.
+        """
         super().__init__()
         self.row = [CurvePanel(view, replayed) for view in OVERVIEW[:ROW]]
         self._beside = [CurvePanel(view, replayed) for view in further(OVERVIEW, UNKNOWN)[:beside]]
-        self.beside = Beside(self, self._beside)
+        self.beside = Elsewhere(self, self._beside, "beside")
+        self._large = CurvePanel(LARGE.get(stage, LARGE["map"]), replayed)
+        self.subject = Elsewhere(self, [self._large], "subject")
+        self.stage = stage
         self._replayed = replayed
         self._given: tuple[View, ...] = tuple(panel.view for panel in self.panels)
         self._stacked = False
@@ -124,8 +101,43 @@ class CurvePanels(Widget):
 
     @property
     def panels(self) -> list[CurvePanel]:
-        """Those of the row, and those beside the token."""
-        return [*self.row, *self._beside]
+        """Those of the row, those beside the token, and the large one."""
+        return [*self.row, *self._beside, self._large]
+
+    def set_stage(self, stage: str) -> None:
+        """Arrange the panels for `stage`, one of `verbs.STAGES`; those outside the row show what belongs to it."""
+        self.stage = stage
+        self._given = self._first_views(self.panels[0].overview, self._settings)
+        for panel, view in zip(self.panels[len(self.row) :], self._given[len(self.row) :], strict=True):
+            self._put_up.pop(panel, None)
+            if panel.view != view:
+                panel.put(view)
+        self._large.set_class(stage not in LARGE, "-beyond")  # at once: the keys go there
+        if self._source is not None:
+            self._due = [(panel, self._source) for panel in self.panels]
+        self.rearrange()
+
+    @property
+    def first(self) -> CurvePanel:
+        """The one that matters most."""
+        return self._large if self.stage in LARGE else next(iter(self.seen), self.row[0])
+
+    @property
+    def shown(self) -> set[str]:
+        """The metrics and named views in sight."""
+        names = {name for name in NAMED for panel in self.seen if panel.region and _has(panel, name)}
+        return names | {name for panel in self.seen if panel.region for name in panel.view.metrics}
+
+    def offers(self, name: str) -> bool:
+        """Whether the view `name` can be about this run: a map needs a world with squares."""
+        world = self.details.world
+        return NAMED[name] not in MAPS or (world is not None and not world.arms)
+
+    def _first_views(self, views: tuple[View, ...], settings: Settings) -> tuple[View, ...]:
+        """What each of the panels shows unless somebody asks for something else."""
+        large = LARGE.get(self.stage, LARGE["map"])
+        beside = small(views, large) if self.stage in LARGE else further(views, settings)
+        return (*views[:ROW], *(*beside, *views)[: len(self._beside)], large)
 
     def mark_update(self, update: int | None) -> None:
         """Highlight the update on the screen, unless it is the newest."""
@@ -144,7 +156,7 @@ class CurvePanels(Widget):
     def follow(self, cursor: tuple[int, int]) -> None:
         """Show the path of the answer under the cursor on the maps."""
         self._cursor = cursor
-        for panel in self.panels:
+        for panel in self.seen:
             if isinstance(panel.view, WorldMap | River | AnswerTree) and panel.source is not None:
                 panel.show(replace(panel.source, cursor=cursor))
 
@@ -171,7 +183,7 @@ class CurvePanels(Widget):
         )  # fmt: skip
         self._source = source
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
-        others = (panel for panel in (*self.row, *self._seen_beside) if panel not in waiting)
+        others = (panel for panel in self._drawn if panel not in waiting)
         self._due = [(panel, source) for panel in (*waiting, *others)]
 
     def _painted(self, squares: Mapping[str, float | str]) -> World | None:
@@ -186,7 +198,7 @@ class CurvePanels(Widget):
     @property
     def shows_answers(self) -> bool:
         """Whether a panel draws the answers themselves, so that it changes with every token of them."""
-        return any(isinstance(panel.view, River | AnswerTree) for panel in (*self.row, *self._seen_beside))
+        return any(isinstance(panel.view, River | AnswerTree) for panel in self._drawn)
 
     def draw_all(self) -> None:
         """Draw all panels with news."""
@@ -223,16 +235,16 @@ class CurvePanels(Widget):
 
     def align(self) -> None:
         """Align stacked plots by column: all leave the margins that the widest labels need."""
-        row = [panel for panel in self.row if not panel.has_class("-beyond")]
-        for panels, stacked in ((row, self._stacked), (self._seen_beside, True)):
+        row, beside = ([each for each in panels if each in self.seen] for panels in (self.row, self._beside))
+        for panels, stacked in ((row, self._stacked), (beside, True)):
             left, right = zip((0, 0), *(panel.margins for panel in panels if stacked), strict=True)
             for panel in panels:
                 panel.make_room((max(left), max(right)))
 
     def _take(self, views: tuple[View, ...], settings: Settings) -> None:
         """Take the views of another algorithm; a view that the user chose stays."""
-        given = (*views[:ROW], *further(views, settings))
-        for place, (panel, view) in enumerate(zip(self.panels, given, strict=False)):
+        given = self._first_views(views, settings)
+        for place, (panel, view) in enumerate(zip(self.panels, given, strict=True)):
             before, panel.overview = self._given[place], views
             if panel.view == before != view:
                 panel.put(view)
@@ -244,8 +256,10 @@ class CurvePanels(Widget):
         return [panel for panel in self.panels if not panel.has_class("-beyond")]
 
     @property
-    def _seen_beside(self) -> list[CurvePanel]:
-        return [panel for panel in self._beside if not panel.has_class("-beyond")]
+    def _drawn(self) -> list[CurvePanel]:
+        """Those in sight, and those of the row that may have room at any time."""
+        row = [] if self.stage in LARGE else self.row
+        return [*row, *(panel for panel in self.seen if panel not in row)]
 
     def put_up(self, metric: str) -> None:
         """Show a view of `NAMED` or a metric: in the panel that has it, else in the focused one, else in the last one.
@@ -256,10 +270,15 @@ class CurvePanels(Widget):
         self._exhibited = ()
         if len(self.seen) == 1:
             self._asked_for = [*(each for each in self._asked_for if each != metric), metric]
-        self._put(metric).focus()
+        if (panel := self._put(metric)) is not None:
+            panel.focus()
 
-    def _put(self, metric: str) -> CurvePanel:
-        seen = self.seen
+    def _put(self, metric: str) -> CurvePanel | None:
+        """Put up a view in the panel for it; None if there is none: the large one keeps its subject."""
+        large = [self._large] if NAMED.get(metric) in MAPS and self._large in self.seen else []
+        seen = large or [panel for panel in self.seen if panel is not self._large or _has(panel, metric)]
+        if not seen:
+            return None
         put_up = [panel for panel, wanted in self._put_up.items() if panel in seen and _has(panel, wanted)]
         free = [panel for panel in seen if panel not in put_up]
         having = [panel for panel in seen if _has(panel, metric)]
@@ -288,33 +307,61 @@ class CurvePanels(Widget):
                 self._put_up.pop(panel, None)
                 panel.put(given)
 
-    def on_resize(self, event: events.Resize) -> None:
-        self._arrange(event.size)
+    def on_resize(self) -> None:
+        self.rearrange()
 
     def rearrange(self) -> None:
         """Show the panels that have room, and in them what was asked for."""
-        self._arrange(self.size)
+        most = self._most()
+        self.set_class(not most, "-idle")
+        self._arrange_row(self.size, most)
+        self._fill()
+
+    def _most(self) -> int:
+        """The panels of the row that the stage leaves."""
+        spoken_of = len(self._exhibited)
+        match self.stage:
+            case "all":
+                return len(self.row)
+            case "curve":
+                return spoken_of or min(len(self.details.wanted) or _FEW, _FEW)
+            case "token":
+                return spoken_of
+            case stage if stage in LARGE:  # the column has the others, where there is one
+                return 0 if self.beside.region else spoken_of
+            case _:
+                return max(spoken_of, 1)
 
     def exhibit(self, metrics: Sequence[str]) -> None:
         """Put up the curves of `metrics` together, without the focus; again after each change of the size."""
         self._exhibited = metrics
         self.rearrange()
 
-    def _arrange(self, size: Size) -> None:
+    def _arrange_row(self, size: Size, most: int) -> None:
+        """Choose as many panels of the row as have room in `size`, `most` at most, and their columns."""
         columns = next(count for width, count in _COLUMNS if size.width >= width)
+        alone = columns == 1  # then the header shows the reward: the first panel is seen there
         if self.details.world is not None:
             columns = max(1, min(columns, size.width // (least_width(self.details.world) + _FRAME)))
         self._arranged_for = self.details.world
-        rows = 2 if columns < len(self.row) and size.height >= _TWO_ROWS else 1
+        if self.stage == "curve":  # side by side, unless that makes them narrow
+            columns = min(columns, most, _FEW)
+        elif self.stage != "all":
+            columns = min(columns, most)
+        rows = 2 if columns < most and size.height >= _TWO_ROWS else 1
         if columns == 1:
             rows = max(rows, min(len(self._exhibited), len(self.row), size.height // _LEAST_LINES))
-        columns = min(columns, len(self.row) // rows)
+        columns = max(min(columns, len(self.row) // rows), 1)
         self.styles.grid_size_columns, self.styles.grid_size_rows = columns, rows
         self._leads = isinstance(self.panels[0].view, TwoLines)
         for index, panel in enumerate(self.row):
-            # Where there is room for one, the header shows the reward: the first panel is seen there.
-            first = int(columns * rows == 1 and not self._leads)
-            panel.set_class(not first <= index < first + columns * rows, "-beyond")
+            first = int(alone and columns * rows == 1 and not self._leads)
+            there = min(columns * rows, most)
+            panel.set_class(not first <= index < first + there, "-beyond")
+        self._stacked = rows > 1
+
+    def _fill(self) -> None:
+        """Put up what was asked for in the panels that have room now."""
         self._take_back()
         if len(self.seen) > 1:
             for metric in self._asked_for[-len(self.seen) :]:
@@ -323,9 +370,8 @@ class CurvePanels(Widget):
         there = [metric for metric in self._exhibited if any(_has(panel, metric) for panel in self.seen)]
         for metric in (*there, *(each for each in self._exhibited if each not in there)):
             self._put(metric)
-        self._stacked = rows > 1
         if self._source is not None:
-            self._due += [(panel, self._source) for panel in self._seen_beside]
+            self._due += [(panel, self._source) for panel in self.seen if panel not in self.row]
         self.align()
 
     def _take_back(self) -> None:

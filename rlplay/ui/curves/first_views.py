@@ -41,6 +41,8 @@ NAMED: dict[str, View] = {
     "optimal map": MAPS[2],
 }
 """The views that can be asked for by name, with a verb or as a curve; they take the place of any curve."""
+LARGE: dict[str, View] = {"map": MAPS[0], "tree": AnswerTree(), "river": River()}
+"""The stages in which one view has most of the room."""
 ROW = 4
 """Views below the answers; `further` ones have room on a large screen only."""
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
@@ -75,6 +77,11 @@ def further(views: Sequence[View], settings: Settings) -> tuple[View, ...]:
         ("label_accuracy", "frac_pairs_tied") if kind == "reward model" else ("grad_norm", "entropy", "learning_rate")
     )
     return (*maps, LearningMap(), *(single(name) for name in names if name not in shown), *curves)
+
+
+def small(views: Sequence[View], large: View) -> tuple[View, ...]:
+    """What stands beside the `large` view: the curves of the overview `views`."""
+    return tuple(view for view in views if view != large and view.of_run)
 
 
 def _named(name: str, views: Sequence[View]) -> View:

@@ -75,9 +75,7 @@ class Tuning(Feature):
             session.on_record().keys() if started.source else None,
             session.step_word,
         )
-        # Answers and the token stay visible to preview a change.
-        panels.splits.reset()
-        panels.main.add_class("-knobs")
+        panels.beside_knobs(True)
         app.push_screen(self.knobs, self._closed)
         app.call_after_refresh(self.show)
 
@@ -117,7 +115,7 @@ class Tuning(Feature):
     async def _closed(self, changes: SomeSettings | None) -> None:
         self._last = None if self.knobs is None else self.knobs.name_under_cursor
         self.knobs = None
-        self._playground.panels.main.remove_class("-knobs")
+        self._playground.panels.beside_knobs(False)
         self._preview.clear()
         self._playground.app.call_after_refresh(self.show)  # not before there is room again
         if changes:

@@ -38,16 +38,17 @@ async def _stage(play: Playground, argument: Any) -> None:
 
 
 async def _curve(play: Playground, argument: Any) -> None:
-    play.panels.show_curves()
     if argument is None:
-        play.panels.curves.seen[0].focus()
-    else:
-        play.panels.curves.put_up(play.session.run.history.named(str(argument)))
+        play.panels.focus("curves")
+        return
+    name = play.session.run.history.named(str(argument))
+    play.panels.make_room(name)
+    play.panels.curves.put_up(name)
 
 
 def _named_view(name: str) -> Action:
     async def action(play: Playground, _argument: Any) -> None:
-        play.panels.show_curves()
+        play.panels.make_room(name)
         play.panels.curves.put_up(name)
 
     return action

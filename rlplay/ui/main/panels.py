@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.widget import Widget
 
 from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.curves.curve_panels import CurvePanels
+from rlplay.ui.curves.first_views import LARGE
 from rlplay.ui.format.step_word import worded
-from rlplay.ui.main.stages import SHOWS, VIEWS
+from rlplay.ui.main.stages import APART, SHOWS, SMALL, VIEWS
 from rlplay.ui.narrator.narrator import Narrator
 from rlplay.ui.parts.over_another import MainScreen
 from rlplay.ui.parts.splits import Splits
@@ -32,15 +34,14 @@ class Panels:
         """For a run that comes from `source`."""
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
         self.rollouts, self.tokens = AnswerList(id="rollouts"), TokenMap(id="tokens")
-        self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live, BESIDE)
+        self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live, BESIDE, source.stage)
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
-        self.splits = Splits(self.rollouts, self.inspector, self.curves, id="body")
+        self.side = Horizontal(id="side")
+        self.splits = Splits(self.rollouts, self.side, self.curves, id="body")
         self.banner.border_title = "The engine has ended" if source.live else "Cannot read the run"
         self.main = MainScreen()
-        self.stage = "all"
-        self.set_stage(source.stage)
-        if source.stage in VIEWS:
-            self.curves.exhibit([VIEWS[source.stage]])
+        self.own = self.stage = source.stage
+        self._mark()
 
     def compose(self) -> ComposeResult:
         """The main screen, top to bottom."""
@@ -51,8 +52,10 @@ class Panels:
             with Horizontal(id="answers"):
                 yield self.rollouts
                 yield self.tokens
-            yield self.curves.beside
-            yield self.inspector
+            yield self.curves.subject
+            with self.side:
+                yield self.curves.beside
+                yield self.inspector
         yield self.curves
         yield self.narrator
         yield self.keys
@@ -82,30 +85,48 @@ class Panels:
 
     def set_stage(self, stage: str) -> None:
         """Give the room to `stage`, one of `STAGES`."""
-        self.stage = stage
+        if stage != self.stage:
+            self.stage = stage
+            self._mark()
+            self.splits.reset()
+            self.curves.set_stage(stage)
+
+    def _mark(self) -> None:
+        stage = "all" if self.main.has_class("-knobs") else self.stage
         for each in STAGES:
             self.main.set_class(each == stage, f"-stage-{each}")
+
+    def beside_knobs(self, open_now: bool) -> None:
+        """Show the answers and the token, whatever the stage is: what a change would do to them shows there."""
+        self.splits.reset()
+        self.main.set_class(open_now, "-knobs")
+        self._mark()
 
     def show_stage(self, stage: str) -> None:
         """Give the room and the keys to `stage`."""
         self.set_stage(stage)
-        if stage in VIEWS:
-            self.curves.put_up(VIEWS[stage])
-        else:
-            {"token": self.inspector, "curve": self.curves.seen[0]}.get(stage, self.tokens).focus()
+        self.subject.focus()
 
-    def show_curves(self) -> None:
-        """Bring the curves into view."""
-        if "curves" not in SHOWS[self.stage] or (self.narrow and self.stage == "all"):
-            self.set_stage("curve" if self.narrow else "all")
+    @property
+    def subject(self) -> Widget:
+        """What has the keys as the stage begins; the cursor of a token moves in the answer."""
+        return self.curves.first if self.stage in ("curve", *LARGE) else self.tokens
+
+    def make_room(self, name: str) -> None:
+        """Show the curves, with room for the curve or view `name`, unless they have it already."""
+        of_its_own = VIEWS.get(name)
+        if of_its_own and (self.narrow or self.stage != "all") and self.curves.offers(name):
+            self.set_stage(of_its_own)
+        elif (self.narrow or self.stage != "all") and name not in self.curves.shown:
+            self.set_stage("curve")
 
     def focus(self, panel: str) -> None:
         """Bring the one of `PANELS` into view, and give it the keys."""
-        if panel == "curves":
-            self.show_curves()
-        elif panel not in SHOWS[self.stage] or (self.narrow and panel == "token"):
-            self.set_stage("token" if panel == "token" and self.narrow else "all")
-        (self.rollouts, self.tokens, self.inspector, self.curves.seen[0])[PANELS.index(panel)].focus()
+        if panel == "curves" and self.own in LARGE:
+            self.set_stage(self.own)
+        elif panel not in (SMALL if self.narrow else SHOWS)[self.stage]:
+            self.set_stage(APART[panel] if self.narrow or panel == "curves" else "all")
+        (self.rollouts, self.tokens, self.inspector, self.curves.first)[PANELS.index(panel)].focus()
 
     def turn(self, stages: Sequence[str]) -> None:
         """Give the room and the keys to the next of `stages`."""

@@ -9,17 +9,21 @@ from rlplay.verbs import STAGES
 SHOWS: dict[str, tuple[str, ...]] = {
     "token": ("tokens", "token"),
     "answers": ("answers", "tokens", "curves"),
+    "map": ("token", "curves"),
     "curve": ("answers", "tokens", "curves"),
     "pair": ("answers", "tokens", "curves"),
     "conversation": ("answers", "tokens", "curves"),
-    "map": ("answers", "tokens", "curves"),
-    "tree": ("answers", "tokens", "curves"),
-    "river": ("answers", "tokens", "curves"),
+    "tree": ("curves",),
+    "river": ("tokens", "curves"),
     "all": ("answers", "tokens", "token", "curves"),
 }
 """The panels of a stage, as the verb `panel` calls them."""
-VIEWS = {"map": "map", "tree": "tree", "river": "belief"}
-"""The stages that are about one view of the curve panels, with its name."""
+SMALL = SHOWS | {"map": ("curves",), "curve": ("curves",), "all": ("answers", "tokens")}
+"""Those on a narrow screen; the curves there are a strip, unless they are the stage."""
+APART = {"answers": "all", "tokens": "all", "token": "token", "curves": "curve"}
+"""The stage that shows a panel which the present one leaves out."""
+VIEWS = {"map": "map", "optimal map": "map", "tree": "tree", "belief": "river"}
+"""The views that have a stage of their own."""
 
 
 def fitting(session: Session) -> list[str]:
