@@ -26,6 +26,25 @@ async def _surrogate(play: Playground, _argument: Any) -> None:
     play.app.push_screen(SurrogateScreen(play.session), chosen)
 
 
+async def _reach(play: Playground, _argument: Any) -> None:
+    """Ask what reward would have moved the token under the cursor where the user wants it."""
+    from rlplay.ui.reach.reach_screen import ReachScreen
+    from rlplay.ui.reach.why_not import why_not
+    from rlplay.ui.session.reaching import Reaching
+
+    session, (completion, token) = play.session, play.panels.tokens.cursor
+    if problem := why_not(session, completion, token):
+        play.app.notify(problem, severity="warning", markup=False)
+        return
+    update = session.run.newest
+    assert update is not None
+    assert update.sampled is not None
+    assert update.scored is not None
+    session.reaching = Reaching(completion, token, float(update.scored.rewards[completion]))
+    written = update.sampled.texts[int(update.sampled.offsets[completion]) + token]
+    play.app.push_screen(ReachScreen(session.reaching, written, session.source.send))
+
+
 async def _health(play: Playground, _argument: Any) -> None:
     from rlplay.ui.health.health_screen import HealthScreen
 
@@ -101,6 +120,7 @@ def show_comparison(play: Playground) -> None:
 ACTIONS: dict[str, Action] = {
     "timeline": _timeline,
     "surrogate": _surrogate,
+    "reach": _reach,
     "health": _health,
     "held_out": _held_out,
     "morph": _morph,

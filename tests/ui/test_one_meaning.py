@@ -14,7 +14,8 @@ OPENS = {
     "HealthScreen": "health", "HeldOutScreen": "held_out", "HelpScreen": "help", "KnobsScreen": "knobs",
     "LabelScreen": "prefer", "LessonsScreen": "lessons", "LogScreen": "log", "ProbeScreen": "probe",
     "SortScreen": "sort", "TimelineScreen": "timeline", "ColoursScreen": "colours",
-    "MomentsScreen": "moments", "CompareMomentsScreen": "compare", "SurrogateScreen": "surrogate",
+    "MomentsScreen": "moments", "CompareMomentsScreen": "compare",
+    "SurrogateScreen": "surrogate", "ReachScreen": "reach",
 }  # fmt: skip
 """The verb that opens a dialogue: its key closes it again."""
 
