@@ -23,7 +23,7 @@ A bandit has `arms` instead of a map, as in `arms: {a: 1, b: -0.1}`: one choice,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -209,6 +209,11 @@ def square_name(row: int, column: int) -> str:
 def place(square: str) -> tuple[int, int]:
     """Row and column of a square, from 0."""
     return int(square[1:]) - 1, ord(square[0]) - ord("a")
+
+
+def discounted(rewards: Iterable[float], gamma: float) -> float:
+    """Σ γᵏ·rₖ, k from 0."""
+    return float(sum(reward * gamma**k for k, reward in enumerate(rewards)))
 
 
 def read_world(content: Any) -> World:

@@ -167,7 +167,7 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
     def shortcuts(self) -> tuple[Shortcut, ...]:
         """The keys of this view, for the footer; without a cursor in it, those of the cursor are left out."""
         if isinstance(self.view, WorldMap):
-            return self.SHORTCUTS_ON_MAP
+            return self.map_shortcuts
         instead = "answers" if isinstance(self.view, LearningMap) else "next region" if self.shows_map else "look"
         idle = () if self.view.of_run or self.shows_map else {("left", "right"), ("enter",)}
         return tuple(
@@ -188,7 +188,7 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
         if state == self._shown:
             return False
         self._shown = state
-        self._redraw()
+        self.redraw()
         return True
 
     @property
@@ -204,7 +204,7 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
         """Leave at least `room` cells for the labels."""
         if room != self.room:
             self.room = room
-            self._redraw()
+            self.redraw()
 
     def point(self, cursor: int | None) -> None:
         """Put the cursor on an update, or remove it."""
@@ -270,7 +270,7 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
     def put(self, view: View) -> None:
         """Show another view in this panel."""
         self.view = view
-        self._redraw()
+        self.redraw()
         self.post_message(self.Altered())
 
     def action_cycle(self, step: int) -> None:
@@ -282,13 +282,13 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
     def action_scale(self) -> None:
         """Switch between a linear and a logarithmic scale."""
         self.log_scale = not self.log_scale
-        self._redraw()
+        self.redraw()
         self.post_message(self.Altered())
 
     def action_smooth(self) -> None:
         """Draw a moving average over the values, then a stronger one, then none."""
         self.smoothing = STRENGTHS[(STRENGTHS.index(self.smoothing) + 1) % len(STRENGTHS)]
-        self._redraw()
+        self.redraw()
 
     def action_open(self) -> None:
         """Show the update under the cursor; of the learning map, its answers; of the pull map, the next region's."""
@@ -356,12 +356,16 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
         drawn: Picture | str = "" if self.replayed else first_update(self.view.title)
         if self.source is not None:
             drawn = self.view.draw(
-                replace(self.source, room=self.room, plain=self.app.no_color), size, self.log_scale, self.smoothing
+                self.on_the_map(replace(self.source, room=self.room, plain=self.app.no_color)),
+                size,
+                self.log_scale,
+                self.smoothing,
             )
         self.set_class(isinstance(drawn, str), "-words")
         return drawn
 
-    def _redraw(self) -> None:
+    def redraw(self) -> None:
+        """Draw the view again."""
         self._drawn = None
         self._label()
         self.refresh()
@@ -375,7 +379,7 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
             at = self.marked_update if self.cursor is None else self.cursor
             columns, lines = self.content_size
             source = replace(self.source, room=self.room, columns=columns, lines=lines, plain=self.app.no_color)
-            above, below = self.view.titles(source, at, self.log_scale, self.smoothing)
+            above, below = self.view.titles(self.on_the_map(source), at, self.log_scale, self.smoothing)
             room = self.outer_size.width - CORNERS
             self.border_title, self.border_subtitle = _fitting(above, room), _fitting(below, room)
 

@@ -26,7 +26,8 @@ class ScriptView:
         await self._playground.send(command)
 
     def look(self, verb: str, argument: Any) -> None:
-        """Carry out a verb of the screen."""
+        """Carry out a verb of the screen; a walk that nobody makes is the best one."""
+        argument = "best" if verb == "walk" else argument
         self._playground.app.call_later(self._playground.perform, verb, argument)
 
     def say(self, text: str, outcomes: Sequence[ClaimResult], hint: str) -> None:
@@ -58,6 +59,8 @@ class ScriptView:
         """
         if not self._undisturbed:
             return False
+        if verb == "walk":
+            return any(panel.walk_ended for panel in self._playground.panels.curves.panels)
         if verb == "probe" and isinstance(argument, dict) and "force" in argument:
             return self._playground.session.probing.texts[argument.get("token", 0) :][:1] == [argument["force"]]
         return verb != "lens" or argument is None or self._playground.lens.name == argument

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlplay.trace.text import visible
+from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.curves.first_views import NAMED
 from rlplay.ui.main.playground import Action, Playground
 from rlplay.ui.main.stages import fitting
@@ -54,6 +55,28 @@ def _named_view(name: str) -> Action:
     return action
 
 
+async def _walk(play: Playground, argument: Any) -> None:
+    """Let the user walk on the map, or show the best walk; "ended" only tells those who wait for it."""
+    if argument == "ended":
+        return
+    if (panel := _map(play)) is None:
+        play.app.notify("This run has no map to walk on.")
+    else:
+        panel.begin_walk(argument == "best")
+
+
+def _map(play: Playground) -> CurvePanel | None:
+    """The panel with the map, which gets the keys; None in a run without squares."""
+    curves, world = play.panels.curves, play.session.world
+    if world is None or world.arms:
+        return None
+    if not any(panel.on_map and panel.region for panel in curves.seen):
+        play.panels.show_stage("map")
+    panel = next(panel for panel in curves.seen if panel.on_map)
+    panel.focus()
+    return panel
+
+
 async def _copy(play: Playground, _argument: Any) -> None:
     focused = play.app.focused
     what, text = (focused.clipping() if isinstance(focused, Panel) else None) or play.panels.tokens.clipping()
@@ -84,6 +107,7 @@ ACTIONS: dict[str, Action] = {
     "stage": _stage,
     "curve": _curve,
     **{name: _named_view(name) for name in NAMED if name in VERBS},
+    "walk": _walk,
     "copy": _copy,
     "shot": _shot,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rlplay.algorithms.settings import UNKNOWN, Settings
 from rlplay.scenario.scenario_world import step_word
@@ -15,6 +16,9 @@ from rlplay.trace.update import Update
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.plot.drawn_curves import Margins
 from rlplay.worlds.world import World
+
+if TYPE_CHECKING:
+    from rlplay.worlds.walking import Walk
 
 NEXT_UPDATE = "No data yet: press `u` for the next update."
 """For metrics that a new stage or new settings may compute."""
@@ -52,6 +56,7 @@ class PlotData:
     steered: bool = True  # the settings can be changed: rlplay's own engine trains, not another trainer
     foreign: bool = False  # another program trained the run: what it did not write is absent
     on_record: Container[str] = ()  # the settings that the run states; the others have their defaults
+    walk: Walk | None = None  # that the user makes in the world
 
     @property
     def span(self) -> tuple[int, int]:

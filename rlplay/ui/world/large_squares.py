@@ -11,7 +11,7 @@ from textual.content import Content
 from rlplay.trace.records import Array
 from rlplay.ui.plot.picture import Size
 from rlplay.ui.world.big_signs import HOLE as HOLE_SIGN
-from rlplay.ui.world.big_signs import STAR, big
+from rlplay.ui.world.big_signs import STAR, WALKER, big
 from rlplay.ui.world.board import Board
 from rlplay.ui.world.canvas import Canvas
 from rlplay.ui.world.layers import Kind
@@ -111,8 +111,10 @@ def _draw_square(kind: Kind, found: Reading, name: str, tile: _Tile) -> None:
         rows, ink = (STAR, "$success") if sign == GOAL else (HOLE_SIGN, "$error")
         tile.large(rows, f"bold {ink}")
         tile.corners(tile.height - 1, short(world.reward(name), signed=True), "", f"bold {'$success' if good else ink}")
-    elif (square := found.chart.squares.get(name)) is not None:
-        _LAYERS[kind](found, name, square, tile)
+    elif found.walk is None or name != found.here:
+        _LAYERS[kind](found, name, found.chart.squares[name], tile)
+    if found.walk is not None and name == found.here:
+        tile.large(WALKER, f"bold {HERE}")
     tile.corners(0, _label(found, name), "", MUTED)
 
 

@@ -14,14 +14,14 @@ from rlplay.worlds.world import ICE
 _LEARNED = {"V": "V by the critic", "G": "G mean return", "max Q": "Q: the larger one"}
 
 
-def legend(kind: Kind, found: Reading, width: int, lines: int) -> list[Content]:
-    """At most `lines` lines of `width` cells; entries that have no room are left out, the last first."""
+def legend(kind: Kind, found: Reading, width: int) -> list[Content]:
+    """The marks of a layer, in lines of at most `width` cells, the most important first."""
     rows: list[list[Content]] = [[]]
     for entry in _entries(kind, found):
         if _length([*rows[-1], entry]) > width and rows[-1]:
             rows.append([])
         rows[-1].append(entry)
-    return [Content.styled("   ", "").join(row) for row in rows[:lines]]
+    return [Content.styled("   ", "").join(row) for row in rows]
 
 
 def _length(entries: list[Content]) -> int:

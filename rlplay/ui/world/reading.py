@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rlplay.trace.update import Update
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.worlds.chart import Chart, Square, chart
 from rlplay.worlds.planning import OptimalValues, Values, evaluate, plan
-from rlplay.worlds.world import World
+from rlplay.worlds.world import World, discounted
+
+if TYPE_CHECKING:
+    from rlplay.worlds.walking import Walk
 
 _TIE = 1e-6
 """Probabilities that differ by less are equal up to rounding."""
@@ -22,13 +28,16 @@ Policy = Mapping[str, Mapping[str, float]]
 @dataclass(frozen=True)
 class Reading:
     """One update in a `world`. `path` holds the squares of the answer under the cursor, `here` the one on which the
-    move under the cursor was made; both are empty where no answer is."""
+    move under the cursor was made; both are empty where no answer is. While the user makes a `walk`, they are of that.
+    `update` is the number of the update, 0 before all its walks are sampled."""
 
     world: World
     chart: Chart
     gamma: float
     path: tuple[str, ...] = ()
     here: str = ""
+    update: int = 0
+    walk: Walk | None = None
 
     @cached_property
     def policies(self) -> Policy:
@@ -71,6 +80,17 @@ class Reading:
         """V of the policy that makes the moves, exactly; empty where the policy is not known or V not finite."""
         return self.values_of(self.policies) or {}
 
+    @cached_property
+    def mean_return(self) -> float | None:
+        """The mean discounted return of the update's walks, by the world's rewards; None before they are sampled."""
+        if not self.update or not self.chart.paths:
+            return None
+        paths = list(self.chart.paths.values())
+        if not {square for path in paths for square in path} <= {*self.world.states}:
+            return None
+        earned = ([self.world.reward(square) for square in path[1:]] for path in paths)
+        return float(np.mean([discounted(rewards, self.gamma) for rewards in earned]))
+
     def covers(self, policy: Policy) -> bool:
         """Whether a policy says what to do wherever an episode goes on."""
         return {*policy} >= {state for state in self.world.states if not self.world.ends(state)} and bool(policy)
@@ -91,7 +111,13 @@ def reading(source: PlotData) -> Reading | None:
         return None
     update = shown_update(source)
     found = chart(source.world, update)
-    return Reading(source.world, found, source.settings.gamma, *_path(found, update, source.cursor))
+    walk = source.walk
+    way = _path(found, update, source.cursor) if walk is None else (walk.path, walk.square)
+    if not {*way[0]} <= {*source.world.states}:  # as in a damaged run
+        way = (), ""
+    done = update is not None and update.sampled is not None and update.sampled.done
+    number = update.number if update is not None and done else 0
+    return Reading(source.world, found, source.settings.gamma, *way, number, walk)
 
 
 def shown_update(source: PlotData) -> Update | None:

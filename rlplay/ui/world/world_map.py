@@ -59,7 +59,7 @@ class WorldMap(OfUpdate):
         """The squares, as large as they fit, with a legend; a bandit's arms as bars."""
         found = reading(source)
         if found is None:
-            return "This run has no world."
+            return "This run has no world." if source.history.updates else "The map of the world will be drawn here."
         content = arms(found, size) if found.world.arms else self._squares(found, size)
         return content if isinstance(content, str) else Picture(content, Axes(size.width, 0, size.width - 1, 0, 1))
 
@@ -67,10 +67,18 @@ class WorldMap(OfUpdate):
         world, large = found.world, board(found.world, size)
         if large is not None:
             lines = large_squares(self.kind, found, large, size.width)
-            return Content("\n").join([*lines, *legend(self.kind, found, size.width, size.height - len(lines))])
+            return Content("\n").join([*lines, *self._below(found, size.width)[: size.height - len(lines)]])
         if size.height < len(world.map) or square_width(world, size.width) < NARROWEST:
             return f"The map takes {len(world.map)} lines and {least_width(world)} columns: make the terminal larger."
         return small_squares(self.kind, found, size.width, size.height)
+
+    def _below(self, found: Reading, width: int) -> list[Content]:
+        """The lines below the squares, the most important first."""
+        if found.walk is None:
+            return legend(self.kind, found, width)
+        from rlplay.ui.world.walk_words import walk_lines
+
+        return walk_lines(found.walk, found, width)
 
     def titles(
         self, source: PlotData, _cursor: int | None, _log: bool, _smoothing: float = 0.0
@@ -80,7 +88,12 @@ class WorldMap(OfUpdate):
         if found is None:
             return Content(self.title), Content("")
         large = board(found.world, Size(source.columns, source.lines)) is not None
-        return Content(self.title + self._words(found, large, source.lines)), _at_the_start(found)
+        below = _at_the_start(found)
+        if found.walk is not None:
+            from rlplay.ui.world.walk_words import walk_summary
+
+            below = walk_summary(found.walk, found)
+        return Content(self.title + self._words(found, large, source.lines)), below
 
     def _words(self, found: Reading, large: bool, lines: int) -> str:
         """What the numbers are; where the squares are large, the legend says it."""
