@@ -50,7 +50,7 @@ def reasons(update: Update, completion: int, facts: AnswerFacts, token: int, s: 
     if numbers.clip_state:
         ratio = "" if numbers.ratio is None else f" at {number(numbers.ratio)} times its probability"
         said.append(f"{MARKS[numbers.clip_state]} clipped{ratio}: it has moved enough, so the last step let it be.")
-    said.append(_moved(facts, token))
+    said.append(_moved(facts, token, update.step_word))
     return " ".join(filter(None, said))
 
 
@@ -95,7 +95,7 @@ def _judged(update: Update, completion: int, s: Settings, numbers: TokenNumbers)
     return f"{why}, so the {word} is pulled {way} (advantage {signed(a).strip()})."
 
 
-def _moved(facts: AnswerFacts, token: int) -> str:
+def _moved(facts: AnswerFacts, token: int, word: str) -> str:
     """What the whole update did to the token's probability, and whether it went where its own gradient pulled."""
     if facts.new is None or not np.isfinite(facts.new[token]):
         return ""
@@ -105,7 +105,7 @@ def _moved(facts: AnswerFacts, token: int) -> str:
         return f"The update hardly moved it: {_percents((old, new))}."
     way = "up" if change > 0 else "down"
     if pull and (pull > 0) != (change > 0):
-        return f"Yet it went {way}, {_percents((old, new))}: other tokens share its weights."
+        return f"Yet it went {way}, {_percents((old, new))}: other {word}s share its weights."
     return f"It went {way}: {_percents((old, new))}."
 
 
