@@ -30,6 +30,8 @@ PANELS = ("answers", "tokens", "token", "curves")
 """The panels that the verb `panel` takes."""
 STAGES = ("token", "answers", "map", "curve", "pair", "conversation", "tree", "river", "all")
 """What the screen gives its room to, as the verb `stage` takes it: one subject, or all panels."""
+SLIDERS = ("temperature", "gamma", "lam", "epsilon", "beta", "gap")
+"""What the verb slider takes: settings, and the gap of two scores."""
 MAP_VIEWS = ("map", "optimal map")
 """What the verb curve shows of a world, besides metrics."""
 VIEWS = ("belief", "tree", "pull", "learning")
@@ -133,6 +135,9 @@ VERBS: dict[str, Verb] = {
         Verb("knobs", "knobs", ("k",), "panels", "screen", "See and change every setting of the run.",
              "setting to go to, or nothing", True,
              words="settings options parameters hyperparameters"),
+        Verb("slider", "slider", (), "panels", "screen",
+             "Slide temperature, γ, λ, ε, β or the gap of two scores, and see what another value would do.",
+             "temperature, gamma, lam, epsilon, beta or gap", words="drag bradley terry sigma what if"),
         Verb("paste", "paste share code", (), "panels", "screen",
              "Apply the settings of a share code (rlp1-…); the knobs panel shows the code of this run."),
         Verb("surrogate", "surrogate", ("K",), "panels", "screen",

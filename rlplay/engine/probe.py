@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 
+import msgspec
 import numpy as np
 import torch
 from torch import Tensor
@@ -52,11 +53,20 @@ def probe(
     beginning = Beginning.of(question.prefix, state)
     match question:
         case Peek():
-            yield peek(question.prefix, beginning, state)
+            yield peek(question.prefix, beginning, _at(question.temperature, state))
         case Continue():
             yield go_on(question, beginning, state, seed, interrupted)
         case Estimate():
             yield from estimate(question, beginning, state, seed, interrupted)
+
+
+def _at(temperature: float | None, state: State) -> State:
+    """The state as it would sample at another temperature. Raises ValueError, one line, if that is none."""
+    if temperature is None:
+        return state
+    if not temperature > 0:
+        raise ValueError(f"a temperature is above 0; got {temperature}")
+    return dataclasses.replace(state, settings=msgspec.structs.replace(state.settings, temperature=temperature))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -49,7 +49,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe, pair_of
 from rlplay.trace.records import Choice
 from rlplay.trace.text import brief, quote
-from rlplay.verbs import MAP_VIEWS, PANELS, STAGES, VERBS
+from rlplay.verbs import MAP_VIEWS, PANELS, SLIDERS, STAGES, VERBS
 
 _MOST_CHOICES = 9
 Pace = Literal["token", "phase", "step", "update"]
@@ -256,7 +256,7 @@ def _look(verb: str, argument: Any) -> ScreenVerb:
     if argument is None and verb not in ("curve", "focus", "sort", "stage", "maths"):
         return ScreenVerb(verb, None)
     match verb:
-        case "lens" | "knobs" | "panel" | "stage":
+        case "lens" | "knobs" | "panel" | "stage" | "slider":
             _known("setting" if verb == "knobs" else verb, argument, _NAMES[verb])
         case "curve":
             if describe(_text(verb, argument)) is None and pair_of(argument) is None:
@@ -286,6 +286,7 @@ def _morph(verb: str, argument: Any) -> ScreenVerb:
 
 
 _NAMES: dict[str, Sequence[str]] = {
+    "slider": SLIDERS,
     "lens": ["auto", *LENSES],
     "knobs": list(KNOBS),
     "panel": PANELS,

@@ -60,6 +60,7 @@ class Peek(Question, frozen=True):
     """What could come next? Answered by `Peeked`, the last of several in a row. Probing is never recorded."""
 
     prefix: Prefix
+    temperature: float | None = None  # None: the run's
 
 
 class Continue(Question, frozen=True):

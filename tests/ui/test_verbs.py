@@ -37,6 +37,7 @@ GIVEN = {
     "stage": "answers",
     "maths": True,
     "knobs": "beta",
+    "slider": "gamma",
     "morph": 5,
     "probe": {"completion": 0, "token": 1},
     "glossary": "advantage",

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 from rlplay.link.messages import Set, Status
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.trace.kinds import SomeSettings
+from rlplay.trace.lenses import LENSES
 from rlplay.trace.questions import Imagined
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.main.playground import Feature, Playground
+from rlplay.verbs import SLIDERS
 
 if TYPE_CHECKING:
     from rlplay.ui.knobs.knobs_screen import KnobsScreen
+    from rlplay.ui.sliders.slider_screen import SliderScreen
 
 BY_CURVE = {
     "kl": "beta", "entropy": "entropy_coef", "completions/mean_length": "max_completion_length",
@@ -27,9 +30,9 @@ class Tuning(Feature):
     def __init__(self, playground: Playground) -> None:
         self._playground = playground
         self._preview = playground.preview
-        self.knobs: KnobsScreen | None = None
+        self.knobs: KnobsScreen | SliderScreen | None = None
         self._last: str | None = None  # the setting under the cursor when the knobs were closed
-        playground.join({"set": self._set, "knobs": self._knobs, "paste": self._paste}, self)
+        playground.join({"set": self._set, "knobs": self._knobs, "paste": self._paste, "slider": self._slider}, self)
 
     async def _set(self, play: Playground, argument: Any) -> None:
         if isinstance(argument, dict):
@@ -53,6 +56,30 @@ class Tuning(Feature):
                 await play.perform("set", changes)
 
         play.app.push_screen(PasteScreen(play.session.settings, scenario_of(started)), pasted)
+
+    async def _slider(self, play: Playground, argument: Any) -> None:
+        """Slide one number; `argument` is one of `SLIDERS`, by default the first."""
+        if play.session.run.started is None:
+            play.app.notify("The engine is still starting; its settings are not yet known.")
+            return
+        from rlplay.ui.sliders.quantity import quantity
+        from rlplay.ui.sliders.slider_screen import SliderScreen
+
+        session, name = play.session, argument or SLIDERS[0]
+        session.probing.open(None if session.shown is None else session.shown.sampled, play.panels.tokens.cursor)
+        self.knobs = SliderScreen(
+            quantity(name, session.settings), session.has_engine, self._at_cursor, session.probing, session.source.send
+        )
+        play.app.push_screen(self.knobs, self._closed)
+
+    def _at_cursor(self, lens: str) -> tuple[float, float] | None:
+        result, (completion, token) = self._preview.result, self._playground.panels.tokens.cursor
+        if result is None or result.before.sampled is None:
+            return None
+        place = int(result.before.sampled.offsets[completion]) + token
+        both = [LENSES[lens].values(each) for each in (result.before, result.after)]
+        before, after = (None if each is None else float(each[place]) for each in both)
+        return None if before is None or after is None else (before, after)
 
     def open(self, at: str | None = None) -> None:
         """Open all settings to view and change.

@@ -1,0 +1,1 @@
+"""One number as a slider, and what it changes."""
