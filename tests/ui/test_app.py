@@ -14,7 +14,7 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.parts.panel_messages import Drafted
 from rlplay.verbs import VERBS
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
-from tests.ui.stage import Fed, all_text, on_screen, playground, pressed, settled, shown, text_of
+from tests.ui.stage import Fed, all_text, on_screen, playground, pressed, settled, shown
 
 WIDE = (160, 45)
 
@@ -68,31 +68,29 @@ async def test_space_pauses_what_runs():
         assert "paused" in shown(app.panels.header)
 
 
-async def test_loading_is_shown_and_empty_panels_name_the_key_that_fills_them():
+async def test_loading_is_shown_with_what_the_run_is_about():
     app, source = playground()
     source._queue = type(source._queue)()
     async with app.run_test(size=WIDE) as pilot:
         source.put(Loading("importing torch", 0.4))
         await settled(pilot)
-        assert "importing torch" in shown(app.panels.phases)
-        assert "The first answers appear here" in text_of(app.panels.tokens)
+        assert "importing torch" in shown(app.panels.starting)
         assert "starting" in shown(app.panels.header)
         assert "Word problems" in shown(app.panels.header), "known before the engine is there"
-        assert "Does it learn?" in shown(app.panels.narrator)
+        assert "Does it learn?" in shown(app.panels.starting)
         assert "keys that you press are queued" in shown(app.panels.narrator)
 
 
 async def test_a_panel_without_lines_is_painted_again_only_with_other_words(monkeypatch):
     app, source = playground()
-    source._queue = type(source._queue)()
     async with app.run_test(size=WIDE) as pilot:
-        source.put(Loading("importing torch", 0.4))
         await settled(pilot)
+        await settled(pilot)  # the panels take the place of what the run is about
         painted = []
         monkeypatch.setattr(app.panels.tokens, "refresh", lambda *_, **__: painted.append(app.panels.tokens.words))
         app.refresher.everything()
-        assert not painted, "while the engine loads, the app asks 15 times a second"
-        source.status()
+        assert not painted, "while nothing is sampled, the app asks 15 times a second"
+        source.status(running=True)
         await settled(pilot)
         assert painted == [app.panels.tokens.words]
 

@@ -16,8 +16,10 @@ from rlplay.ui.main.stages import APART, SHOWS, SMALL, VIEWS
 from rlplay.ui.narrator.narrator import Narrator
 from rlplay.ui.parts.over_another import MainScreen
 from rlplay.ui.parts.splits import Splits
+from rlplay.ui.session.session import Session
 from rlplay.ui.session.source import Source
 from rlplay.ui.status.footer import Footer
+from rlplay.ui.status.starting import Starting
 from rlplay.ui.status.status_lines import Banner, Header, PhaseBar
 from rlplay.ui.tokens.token_map import TokenMap
 from rlplay.ui.tokens.token_panel import Inspector
@@ -38,8 +40,10 @@ class Panels:
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
         self.side = Horizontal(id="side")
         self.splits = Splits(self.rollouts, self.side, self.curves, id="body")
+        self.starting = Starting(source)
         self.banner.border_title = "The engine has ended" if source.live else "Cannot read the run"
         self.main = MainScreen()
+        self.main.set_class(source.own_engine, "-starting")
         self.own = self.stage = source.stage
         self._mark()
 
@@ -48,6 +52,7 @@ class Panels:
         yield self.header
         yield self.phases
         yield self.banner
+        yield self.starting
         with self.splits:
             with Horizontal(id="answers"):
                 yield self.rollouts
@@ -71,6 +76,12 @@ class Panels:
         self.inspector.border_title = worded("Token", step_word)
         self.inspector.words = worded(self.inspector.EMPTY, step_word)
         self.keys.speak(step_word)
+
+    def follow_start(self, session: Session) -> None:
+        """Show the panels once the engine has said where it is, or cannot."""
+        self.starting.show(session)
+        if session.status is not None or session.failed is not None:
+            self.main.remove_class("-starting")
 
     def mark_past(self, past: bool) -> None:
         """Show that the update on the screen is not the newest; a class of the screen would style every widget anew."""

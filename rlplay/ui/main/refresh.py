@@ -90,6 +90,7 @@ class Refresher(Feature):
             panels.keys.allow(session.abilities)
             panels.speak(session.step_word)
             panels.banner.show(session)
+            panels.follow_start(session)
             panels.mark_past(session.looking is not None)
         if changes & {"update", "look"} or session.shown is None:
             self._list(changes)
@@ -184,7 +185,7 @@ def _vacant(session: Session) -> str:
 
 def _narration(session: Session) -> Narration:
     if session.loading is not None and session.status is None:
-        return narrate_start(session.source.question, session.source.live)
+        return narrate_start("" if session.has_engine else session.source.question, session.source.live)
     if session.problem:
         return narrate_problem(session.problem, session.place)
     if session.place == "live" and (live := _live(session)) is not None:

@@ -37,6 +37,8 @@ class Source(ABC):
     """The scenario's lesson; empty for none."""
     stage: str
     """What the screen gives its room to at first, one of `verbs.STAGES`."""
+    about: tuple[str, ...] = ()
+    """Paragraphs about what an engine that starts is going to do."""
     _reader: RunReader | None = None
     _ahead: ReadAhead | None = None
 

@@ -23,6 +23,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.session.happenings import Moved, Restored
 from rlplay.ui.session.read_ahead import ReadAhead
 from rlplay.ui.session.source import RecordedSource, Source, restored
+from rlplay.ui.words.batch import batch
 
 if TYPE_CHECKING:
     from rlplay.link.client import EngineProcess
@@ -43,6 +44,7 @@ class LiveSource(Source):
         self.path = Path(job.run)
         self.title, self.question, self.script = job.scenario.title, job.scenario.question, whole_script(job.scenario)
         self.stage = subject(job.scenario)
+        self.about = job.scenario.summary.strip(), batch(job.scenario)
         self._engine: EngineProcess | None = None
         self._early: list[AnyCommand] = []  # commands sent before the engine exists
         self._past: Restored | None = None
