@@ -335,6 +335,8 @@ def _after(batch: _Batch, scored: Scored, stepped: list[Stepped]) -> Finished:
     metrics = {
         "reward": float(scored.rewards.mean()),
         "reward_std": float(scored.rewards.std(ddof=1)) if len(scored.rewards) > 1 else 0.0,
+        "reward_p10": float(np.quantile(scored.rewards, 0.1)),
+        "reward_p90": float(np.quantile(scored.rewards, 0.9)),
         "frac_reward_zero_std": float((stds < 1e-6).mean()),
         "gold/true/mean": float(scored.gold["true"].mean()),
         "completions/mean_length": float(lengths.mean()),

@@ -101,6 +101,8 @@ def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float
     metrics |= {f"{prefix}{name}": value for name, value in scored.logged.items()}
     if not prefix:
         metrics["reward_std"] = std
+        if len(known := rewards[~np.isnan(rewards)]):
+            metrics["reward_p10"], metrics["reward_p90"] = np.quantile(known, (0.1, 0.9)).tolist()
         names, members = np.unique(batch.on_host("group")[0].numpy(), return_inverse=True)
         groups = [rewards[members == i] for i in range(len(names))]
         if flat := [len(set(each[~np.isnan(each)])) < 2 for each in groups if len(each) > 1]:

@@ -140,6 +140,7 @@ def metrics(rollouts: Rollouts) -> dict[str, float]:
         found[f"{kind}/{name}/mean"] = float(np.nanmean(values)) if not np.isnan(values).all() else math.nan
     if weighted:
         total = np.nansum(weighted, axis=0)
+        found["reward_p10"], found["reward_p90"] = np.quantile(total, (0.1, 0.9)).tolist()
         found |= {"reward": float(total.mean()), "reward_std": float(total.std(ddof=1)) if len(total) > 1 else 0.0}
         groups = [total[rollouts.group == g] for g in range(len(rollouts.prompts))]
         if flat := [np.ptp(each) == 0 for each in groups if len(each) > 1]:

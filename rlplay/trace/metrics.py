@@ -39,6 +39,10 @@ _ROWS = (
     Metric("reward_std", "Reward std", "standard deviation of the reward over the whole batch, ddof = 1", "",
            "The spread over the whole batch, not within groups. At 0 all answers earned the same: the rewards give "
            "nothing to compare."),
+    Metric("reward_p10", "Reward, 10 %", "the reward that 10 % of the completions do not exceed, interpolated", "",
+           "Lower edge of the shade at the reward."),
+    Metric("reward_p90", "Reward, 90 %", "the reward that 90 % of the completions do not exceed, interpolated", "",
+           "Upper edge of the shade at the reward."),
     Metric("frac_reward_zero_std", "Groups without signal",
            "share of groups of two or more answers whose rewards are all equal", "",
            "With an outcome reward and a group baseline, equal rewards cancel out: the prompt is too easy, too hard, "

@@ -146,6 +146,7 @@ def test_a_group_is_without_signal_if_its_known_rewards_are_equal() -> None:
     scored = Scored(update=1, rewards=rewards, parts={}, weights={}, gold={})
     found = reward_metrics(scored, batch, "")
     wanted = {"reward": 3.6 / 7, "reward_std": np.nanstd(rewards, ddof=1), "frac_reward_zero_std": 3 / 4}
+    wanted |= {"reward_p10": 0.6 * 0.4, "reward_p90": 1.0}  # of 0 .4 .4 .4 .4 1 1, at the places .6 and 5.4
     assert found == pytest.approx(wanted)
 
 
