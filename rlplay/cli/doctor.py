@@ -18,7 +18,7 @@ import rlplay
 from rlplay import paths, user_preferences
 from rlplay.scenario.names import bundled
 
-_PACKAGES = ("torch", "transformers", "accelerate", "numpy", "textual", "plotext", "msgspec", "safetensors")
+_PACKAGES = ("torch", "transformers", "accelerate", "numpy", "textual", "msgspec", "safetensors")
 _OPTIONAL = {
     "pyarrow": "for Parquet datasets and exports",
     "datasets": "for datasets on Hugging Face",

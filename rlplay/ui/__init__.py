@@ -1,6 +1,6 @@
 """The screen: the app, and a room for each thing that it shows.
 
-May import Textual, plotext and the rooms below the engine; never torch, transformers or `rlplay.engine`. Start with
+May import Textual and the rooms below the engine; never torch, transformers or `rlplay.engine`. Start with
 `app.py` (Textual's side), then `main/playground.py` (the state, and what joins it), `main/refresh.py` (the one clock
 that paints) and the `*_actions.py` (what each verb does). A room has its panel or dialogue, its words and
 what it draws: `tokens`, `answers`, `curves` with their pictures `river`, `pull` and `world`, and above the main screen

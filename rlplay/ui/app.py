@@ -28,6 +28,7 @@ from rlplay.ui.main.playground import Playground
 from rlplay.ui.main.refresh import PARTS, Refresher
 from rlplay.ui.narrator.caption import Caption
 from rlplay.ui.opening.opening import open_first
+from rlplay.ui.parts.line_panel import COLOURS
 from rlplay.ui.parts.over_another import Dialogue, MainScreen
 from rlplay.ui.parts.panel_messages import (
     Answered,
@@ -43,7 +44,8 @@ from rlplay.ui.probe import probe_actions
 from rlplay.ui.session.source import Source
 from rlplay.ui.terminal.chosen_driver import chosen_driver
 from rlplay.ui.terminal.gate import GatedApp
-from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
+from rlplay.ui.theme.curve_inks import curve_inks
+from rlplay.ui.theme.themes import THEMES, borrowed, quiet
 from rlplay.verbs import VERBS
 
 if TYPE_CHECKING:
@@ -123,7 +125,8 @@ class RlplayApp(GatedApp):
         theme = self.current_theme
         if theme not in THEMES:
             variables = borrowed(variables, theme.dark) if theme.ansi else quiet(variables)
-        self.theme_variables = variables | run_inks(variables, theme.ansi)
+        colours = COLOURS[self.console.color_system]
+        self.theme_variables = variables | curve_inks(variables, theme.dark, theme.ansi, colours)
         return self.theme_variables
 
     @property

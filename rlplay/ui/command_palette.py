@@ -22,7 +22,7 @@ from rlplay.ui.compat import ListedPalette, OverAnother
 from rlplay.ui.format.shown_text import within
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.main.playground import Playground
-from rlplay.ui.plot.views import single
+from rlplay.ui.plot.curve_view import single
 from rlplay.ui.status.footer import key_name
 from rlplay.ui.theme.themes import THEMES
 from rlplay.verbs import VERBS, Verb

@@ -12,7 +12,8 @@ import time
 
 import numpy as np
 
-from rlplay.ui.plot.drawn_curves import Curve, curves
+from rlplay.ui.plot.curve import Curve
+from rlplay.ui.plot.drawn_curves import curves
 from rlplay.ui.plot.picture import Size
 
 FRAME = 1 / 15
@@ -22,7 +23,7 @@ def panel(updates: int) -> float:
     """Median CPU seconds of one panel of two curves and a band."""
     x = list(range(1, updates + 1))
     wave = np.sin(np.array(x) / 9) + 1
-    series = [Curve(x, wave, "$primary", band=np.full(updates, 0.2)), Curve(x, wave[::-1], "$secondary", "dotted")]
+    series = [Curve(x, wave, "$curve-a", band=(wave - 0.2, wave + 0.2)), Curve(x, wave[::-1], "$curve-b", "dashed")]
     times = []
     for _ in range(9):
         began = time.process_time()

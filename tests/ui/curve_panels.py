@@ -9,7 +9,8 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Evaluated
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panel import CurvePanel
-from rlplay.ui.curves.curve_panels import CurvePanels, RunDetails
+from rlplay.ui.curves.curve_panels import CurvePanels
+from rlplay.ui.curves.run_details import RunDetails
 from tests.recorded import SETTINGS, synthetic_update
 
 CHOSEN = SETTINGS

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from rlplay.ui.held_out.learning_map import LearningMap
+from rlplay.ui.plot.curve_view import single
 from rlplay.ui.plot.tree import AnswerTree
-from rlplay.ui.plot.views import single
 from rlplay.ui.pull.pull_map import PullMap
 from rlplay.ui.pull.ratio_histogram import Ratios
 from tests.recorded import synthetic_evaluated

@@ -7,10 +7,10 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Finished, Rewound
 from rlplay.ui.compare.compared import ComparedPanels
 from rlplay.ui.compare.side_by_side import align_rows, counterpart, first_difference
+from rlplay.ui.plot.curve import FIRST, SECOND
 from rlplay.ui.plot.picture import Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.several_runs import RUN_STYLES, Overlay
-from rlplay.ui.plot.views import FIRST, SECOND
 from rlplay.ui.tokens.token_layout import TokenLayout
 from tests.recorded import synthetic_evaluated, synthetic_update
 from tests.ui.comparison import SIZE, compared, opened

@@ -124,7 +124,7 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
             return letters, [[seed for seed in range(3) if asked[seed] in text] for text in texts]
 
         assert seen() == ("AB", [[0], [1]])
-        assert "only in the curves:  ━ C seed 2" in head(screen)
+        assert "only in the curves:  ─ C seed 2" in head(screen)
         await pressed(pilot, "left_square_bracket", "greater_than_sign")
         assert seen() == ("AC", [[0], [2]])
         assert screen.runs.number == 2, "the update that was picked"

@@ -9,7 +9,7 @@ from textual.geometry import Region
 from rlplay.trace.records import Evaluated
 from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.parts.panel_messages import UpdatePicked
-from rlplay.ui.plot.views import single
+from rlplay.ui.plot.curve_view import single
 from rlplay.ui.pull.pull_map import PullMap
 from tests.recorded import synthetic_evaluated
 from tests.ui.curve_panels import Host, recorded, subtitle, title
@@ -28,10 +28,10 @@ async def test_the_cursor_moves_in_all_panels_and_shows_the_values_there():
         )
         assert title(kl).endswith("at 6")
         assert title(length).endswith("at 6")
-        assert subtitle(reward) == "• held out –", "nothing was held out at update 6"
+        assert subtitle(reward) == "○ held out –", "nothing was held out at update 6"
         assert reward.render().plain.endswith("epsilon 0.2 → 0.1")
         await pilot.press("left")
-        assert subtitle(reward) == "• held out 0.432"
+        assert subtitle(reward) == "○ held out 0.432"
         assert not reward.render().plain.endswith("0.1")
 
 
@@ -137,7 +137,8 @@ async def test_an_update_has_the_same_place_in_all_panels(size):
     app = Filled(history, live)
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
-        assert columns(app) == {column for column in columns(app) if column[0] == (0, 8)}
+        ends = {column[0] for column in columns(app)}
+        assert ends == ({(0, 8)} if size[1] >= 16 else {(0, 8), (1, 8)}), "alone, no column is empty"
         app.panels[0].focus()
         await pilot.press("L", "up", "L", "down", "S", "L")
         await pilot.pause()

@@ -10,12 +10,15 @@ from textual.app import ComposeResult
 from rlplay.algorithms.settings import UNKNOWN, decoded
 from rlplay.foreign.foreign_run import known_settings
 from rlplay.trace.history import History
+from rlplay.trace.numbers import number as number_text
 from rlplay.trace.records import Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panels import CurvePanels
+from rlplay.ui.plot.catalogue import KL, REWARD
+from rlplay.ui.plot.curve import FIRST, GHOST
+from rlplay.ui.plot.curve_view import BEFORE, SHADE, SHARE, CurveView, single
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import LIGHT, NO_UPDATE, NOT_RECORDED, PlotData, first_update
-from rlplay.ui.plot.views import GHOST, KL, CurveView, single
 from rlplay.ui.pull.ratio_histogram import NO_STEP, ONE_STEP, ONE_STEP_HERE, ONE_STEP_THEN, Ratios
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.curve_panels import CHOSEN, Host, recorded, subtitle, title
@@ -62,14 +65,17 @@ async def test_borders_name_the_latest_values():
     app = Host(history, live)
     async with app.run_test(size=(160, 12)):
         reward, kl, ratio, length = app.panels
-        assert title(reward) == f"Reward ━ {history.latest('reward'):.3g} · shade ±1 std", "the band has a name"
-        assert subtitle(reward) == "• held out 0.432 (update 5)", "it is not the newest update's"
-        assert title(kl) == f"KL ━ to reference {history.latest('kl'):.3g} · k3"
-        assert subtitle(kl) == f"┅ to old policy {history.latest('kl_old'):.3g} nats · k3"
+        assert title(reward) == f"Reward ━ {history.latest('reward'):.3g} · shade 10–90 %", "the band has a name"
+        assert subtitle(reward) == "○ held out 0.432 (update 5)", "it is not the newest update's"
+        assert title(kl) == f"KL to reference {history.latest('kl'):.3g} · k3"
+        sparks = subtitle(kl).split()[2]
+        assert len(sparks) == 8
+        assert set(sparks) <= set("▁▂▃▄▅▆▇█")
+        assert subtitle(kl) == f"to old {sparks} {history.latest('kl_old'):.3g} nats · k3"
         clipped = live.steps[-1].metrics["clip_ratio/region_mean"]
         assert title(ratio) == f"Ratio, step 4/4 · clipped {100 * clipped:.1f} %"
         assert title(length).split(" · ")[0].endswith("tokens")
-        assert subtitle(length).startswith("┅ entropy")
+        assert subtitle(length).startswith("entropy ")
 
 
 async def test_what_is_not_measured_is_not_named():
@@ -77,7 +83,7 @@ async def test_what_is_not_measured_is_not_named():
     app = Host(history, live)
     async with app.run_test(size=(160, 12)):
         assert subtitle(app.panels[0]) == "", "nothing was held out so far"
-        assert subtitle(app.panels[1]).startswith("┅ to old policy")
+        assert subtitle(app.panels[1]).startswith("to old ")
 
 
 async def test_the_estimator_of_the_settings_is_named():
@@ -173,7 +179,7 @@ async def test_tokens_the_environment_wrote_are_not_counted(sampled):
 
 async def test_nothing_is_drawn_again_for_the_cursor_or_for_what_is_drawn_already(monkeypatch):
     drawn = []
-    monkeypatch.setattr("rlplay.ui.plot.views.curves", lambda *given: drawn.append(given) or _draw(*given))
+    monkeypatch.setattr("rlplay.ui.plot.curve_view.curves", lambda *given: drawn.append(given) or _draw(*given))
     history, live = recorded()
     app = Host(history, live)
     async with app.run_test(size=(160, 12)) as pilot:
@@ -217,7 +223,7 @@ async def test_what_was_rewound_away_stays_in_sight():
         await pilot.pause()
         content = app.panels[0].render()
         axis = content.plain.split("\n")[-1]
-        assert axis.split() == ["1", "↶", "5", "8"], "not the mark of a change"
+        assert axis.split() == ["1", "2", "↶", "4", "6", "8"], "not the mark of a change"
         grey = "".join(content.plain[span.start : span.end] for span in content.spans if span.style == GHOST)
         assert any("\u2801" <= character <= "\u28ff" for character in grey)
         assert title(app.panels[0]).startswith(f"Reward ━ {history.series('reward')[1][2]:.3g} ·")
@@ -231,7 +237,7 @@ async def test_what_was_done_stays_in_sight_at_the_start_too():
         await pilot.pause()
         content = app.panels[0].render()
         assert GHOST in {str(span.style) for span in content.spans if span.end < content.plain.index("\n")}
-        assert content.plain.split("\n")[-1].split() == ["↶", "5", "8"], "where it went back to stands at the beginning"
+        assert content.plain.split("\n")[-1].split() == ["↶", "2", "4", "6", "8"], "where it went back to"
 
 
 async def test_a_run_with_nan_is_still_drawn():
@@ -250,7 +256,7 @@ async def test_a_run_with_nan_is_still_drawn():
         assert "×" in app.panels[0].render().plain
 
 
-async def test_two_kl_of_different_size_have_a_scale_each():
+async def test_of_two_kl_of_different_size_one_is_drawn_and_one_is_a_sparkline():
     history, live = History(), None
     for number in range(1, 6):
         finished = synthetic_update(number)[-1]
@@ -259,11 +265,57 @@ async def test_two_kl_of_different_size_have_a_scale_each():
     app = Host(history, live)
     async with app.run_test(size=(160, 12)) as pilot:
         await pilot.pause()
-        top = app.panels[1].render().plain.split("\n")[0]
-        assert top.split()[0] == "10"
-        assert top.split()[-1] == "0.05"
-        styles = {str(span.style) for span in app.panels[1].render().spans if span.end <= len(top)}
-        assert {"$primary", "$secondary"} <= styles, "each label in its curve's colour"
+        assert app.panels[1].render().plain.split("\n")[0].split()[0] == "10"
+        assert [curve.style for curve in KL.series(app.panels[1].source)] == [FIRST]
+        assert subtitle(app.panels[1]) == "to old ▂▃▅▆█ 0.05 nats · k3", "heights are shares of the largest value"
+        app.panels[1].focus()
+        await pilot.press("left", "left")
+        assert subtitle(app.panels[1]).startswith("to old ▂▃▅▆█ 0.04")
+
+
+def share(rewards: list[float], means: list[float], stds: list[float]) -> PlotData:
+    """A run whose shown update has these rewards."""
+    update = Update(len(means))
+    for record in synthetic_update(len(means)):
+        update.add(record)
+    update.scored = msgspec.structs.replace(update.scored, rewards=np.array(rewards, dtype=np.float32))
+    named = {"reward": means, "reward_std": stds, "reward_p10": means, "reward_p90": means}
+    rows = [(0, name, at, value) for name, values in named.items() for at, value in enumerate(values, 1)]
+    return PlotData(History.of(rows, []), update, CHOSEN, shown=update)
+
+
+def test_a_reward_of_zeros_and_ones_is_the_share_of_right_answers():
+    given = [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    means, stds = [float(np.mean(each)) for each in given], [float(np.std(each, ddof=1)) for each in given]
+    source = share([0.0, 1.0, 1.0, 0.0], means, stds)
+    (curve,) = REWARD.series(source)
+    assert (curve.band, curve.area, curve.ends) == (None, "under", (0.0, 1.0))
+    assert REWARD.titles(source, None, False)[0].plain == f"Reward ━ 0{SHARE}"
+    for other in (share([0.5, 1.0], means, stds), share([0.0, 1.0], means, [stds[0], 0.1, stds[2]]),
+                  share([0.0, 1.0], [2.0, *means[1:]], stds)):  # fmt: skip
+        (curve,) = REWARD.series(other)
+        assert curve.band is not None
+        assert curve.ends == ()
+        assert REWARD.titles(other, None, False)[0].plain.endswith(SHADE)
+
+
+def test_the_band_of_other_rewards_holds_what_is_recorded():
+    history, live = recorded()
+    (curve, _) = REWARD.series(PlotData(history, live, CHOSEN, shown=live))
+    assert curve.band == (history.series("reward_p10")[1], history.series("reward_p90")[1])
+    assert history.series("reward_p90")[1][-1] == pytest.approx(np.quantile(live.scored.rewards, 0.9))
+
+
+def test_of_several_discarded_parts_the_latest_is_drawn_and_named():
+    history, live = recorded(8)
+    history.add(Rewound(update=3, abandoned=8))
+    for number in range(4, 7):
+        history.add(synthetic_update(number, 1)[-1])
+    history.add(Rewound(update=2, abandoned=6))
+    source = PlotData(history, live, CHOSEN)
+    (ghost,) = [curve for curve in REWARD.series(source) if curve.style == GHOST]
+    assert (list(ghost.updates), ghost.name) == ([3, 4, 5, 6], BEFORE)
+    assert REWARD.titles(source, None, False)[1].plain.endswith(f"{BEFORE} {number_text(ghost.values[-1])}")
 
 
 @pytest.mark.parametrize(("estimator", "written"), [("k1", "≈0"), ("full", "≈0"), ("k3", "2e-7")])
@@ -274,8 +326,8 @@ async def test_a_kl_of_rounding_is_none(estimator, written):
     app = Host(history, None, kl_estimator=estimator)
     async with app.run_test(size=(160, 12)) as pilot:
         await pilot.pause()
-        assert title(app.panels[1]) == f"KL ━ to reference {written} · {estimator}"
-        assert app.panels[1].render().plain.split("\n")[0].startswith("2e-7") == (estimator == "k3")
+        assert title(app.panels[1]) == f"KL to reference {written} · {estimator}"
+        assert ("e-7" in app.panels[1].render().plain) == (estimator == "k3")
         app.panels[0].put(single("policy_loss"))
         assert title(app.panels[0]) == "Policy loss ≈0"
 

@@ -9,7 +9,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Stepped
 from rlplay.ui.format.number_cells import signed
 from rlplay.ui.knobs.knobs_screen import KnobsScreen
-from rlplay.ui.plot.views import single
+from rlplay.ui.plot.curve_view import single
 from rlplay.ui.tokens.largest import describe_ranked
 from rlplay.ui.tokens.ranking import Ranked
 from tests.recorded import END, synthetic_update

@@ -13,7 +13,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.glossary.glossary_screen import GlossaryScreen, entry
 from rlplay.ui.knobs.knobs_screen import KnobsScreen
-from rlplay.ui.plot.views import single
+from rlplay.ui.plot.curve_view import single
 from rlplay.ui.probe.probe_screen import ProbeScreen
 from rlplay.ui.timeline.timeline_screen import TimelineScreen
 from tests.ui.stage import on_screen, playground, pressed, settled

@@ -15,7 +15,7 @@ from rlplay.ui.glossary.glossary_screen import GlossaryScreen
 from rlplay.ui.help.help_screen import GENERAL, HelpScreen
 from rlplay.ui.labels.label_screen import LabelScreen
 from rlplay.ui.narrator.narrator import Narrator
-from rlplay.ui.plot.views import KL
+from rlplay.ui.plot.catalogue import KL
 from rlplay.ui.tokens.token_map import TokenMap
 from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import VERBS

@@ -14,9 +14,10 @@ from rlplay.ui.curves.first_views import OVERVIEW
 from rlplay.ui.formula.formula_lines import TokenNumbers
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.pair_terms import pair_scores
+from rlplay.ui.plot.catalogue import IMITATION, PAIRS, REWARD, SCORES
+from rlplay.ui.plot.curve_view import single
 from rlplay.ui.plot.picture import Size
 from rlplay.ui.plot.plot_data import NOT_COMPUTED, PlotData
-from rlplay.ui.plot.views import IMITATION, PAIRS, REWARD, SCORES, single
 from rlplay.ui.words import pair_updates as pairs
 from rlplay.ui.words.narration import narrate, narrate_run
 from tests.recorded import synthetic_update

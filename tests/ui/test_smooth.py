@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from rlplay.trace.history import History
 from rlplay.trace.records import Finished
-from rlplay.ui.plot.drawn_curves import Curve
+from rlplay.ui.plot.curve import GHOST, Curve
+from rlplay.ui.plot.curve_view import SHADE, CurveView, Trace, with_average
 from rlplay.ui.plot.picture import Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.smoothing import STRENGTHS, smoothed, smoothing_label
-from rlplay.ui.plot.views import GHOST, SHADE, CurveView, Trace, with_average
 from tests.ui.curve_panels import Host, recorded, title
 
 FINITE = st.floats(-1e6, 1e6)
@@ -44,12 +44,12 @@ def test_what_is_not_finite_stays_a_gap_and_the_average_goes_on(bad):
 
 
 def test_raw_values_lie_beneath_in_grey_and_points_stay_as_they_are():
-    curve = Curve([1, 2], [0.0, 1.0], "$primary", band=[0.1, 0.1])
+    curve = Curve([1, 2], [0.0, 1.0], "$curve-a", band=([0.0, 0.9], [0.1, 1.1]))
     raw, average = with_average(curve, 0.6)
-    assert (raw.style, raw.values, raw.band) == (GHOST, curve.values, curve.band)
-    assert (average.style, average.values, average.band) == ("$primary", smoothed([0.0, 1.0], 0.6), None)
+    assert (raw.style, raw.values, raw.band) == (GHOST, curve.values, None)
+    assert (average.style, average.values, average.band) == ("$curve-a", smoothed([0.0, 1.0], 0.6), curve.band)
     assert with_average(curve, 0.0) == [curve]
-    points = Curve([1, 2], [0.0, 1.0], "$primary", "points")
+    points = Curve([1, 2], [0.0, 1.0], "$curve-a", "points")
     assert with_average(points, 0.9) == [points]
 
 
@@ -60,8 +60,8 @@ def test_both_are_to_be_seen_in_the_plot():
         history.add(Finished(update=update, rows=np.zeros(0), logprobs=np.zeros(0), top_logprobs=np.zeros(0),
                              metrics=metrics, timings={}, seconds=0.0))  # fmt: skip
     drawn = CurveView("Loss", (Trace("loss"),)).draw(PlotData(history), Size(60, 12), False, 0.9)
-    inks = {str(span.style) for span in drawn.content.spans}
-    assert {GHOST, "$primary"} <= inks
+    inks = {str(span.style).split()[0] for span in drawn.content.spans}
+    assert {GHOST, "$curve-a"} <= inks
 
 
 @pytest.mark.parametrize("size", [(160, 12), (100, 12)])

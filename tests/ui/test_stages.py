@@ -8,10 +8,11 @@ from rlplay.algorithms.apply import resolve
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Credited, Finished, Scored, Staged, Stepped
 from rlplay.trace.update import Update
+from rlplay.ui.plot.catalogue import IMITATION, PAIRS
+from rlplay.ui.plot.curve_view import single, with_average
 from rlplay.ui.plot.picture import Size
 from rlplay.ui.plot.plot_data import ENDS_BEFORE, NEXT_UPDATE, NOT_COMPUTED, PlotData, first_update
 from rlplay.ui.plot.several_runs import RUN_STYLES, Overlay
-from rlplay.ui.plot.views import IMITATION, PAIRS, single, with_average
 from rlplay.ui.session.happenings import Moved
 from rlplay.ui.theme.inks import levels
 from rlplay.ui.words.narration import narrate_run

@@ -14,10 +14,11 @@ from rlplay.trace.history import History
 from rlplay.trace.metrics import pair_of
 from rlplay.trace.records import Evaluated, Finished, Rewound
 from rlplay.ui.curves.first_views import overview, view_of
+from rlplay.ui.plot.catalogue import REWARD
+from rlplay.ui.plot.curve import FIRST, GHOST, SECOND
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.two_lines import TwoLines
-from rlplay.ui.plot.views import FIRST, GHOST, REWARD, SECOND
 from tests.recorded import SETTINGS, synthetic_update
 from tests.ui.curve_panels import subtitle, title
 from tests.ui.stage import playground, settled, shown
@@ -55,18 +56,18 @@ def test_each_line_has_its_own_scale_and_the_borders_say_which() -> None:
     series = view(OVER).series(source())
     assert [(curve.style, curve.kind, curve.side, list(curve.values)) for curve in series] == [
         (FIRST, "line", "left", REWARDS), (FIRST, "points", "left", [19.0]),
-        (SECOND, "line", "right", GOLD), (SECOND, "points", "right", [0.05]),
+        (SECOND, "dashed", "right", GOLD), (SECOND, "points", "right", [0.05]),
     ]  # fmt: skip
     picture = view(OVER).draw(source(), Size(60, 12), False)
     assert isinstance(picture, Picture)
     top = picture.content.plain.split("\n")[0].split()
-    assert (top[0], top[-1]) == ("20", "0.4")
+    assert (top[0], top[-1]) == ("20", ".4")
     above, below = view(OVER).titles(source(), None, False)
-    assert above.plain == "Reward ━ 20 · left · • held out 19"
-    assert below.plain == "━ gold true 0.1 · right · • held out 0.05"
+    assert above.plain == "Reward ━ 20 · left · ○ held out 19"
+    assert below.plain == "┅ gold true 0.1 · right · ○ held out 0.05"
     above, below = view(OVER).titles(source(), 2, False)
-    assert above.plain == "Reward ━ 8 at 2 · left · • held out –"
-    assert below.plain == "━ gold true 0.3 · right · • held out –"
+    assert above.plain == "Reward ━ 8 at 2 · left · ○ held out –"
+    assert below.plain == "┅ gold true 0.3 · right · ○ held out –"
 
 
 def test_one_scale_is_said_to_be_one() -> None:
@@ -79,10 +80,9 @@ def test_one_scale_is_said_to_be_one() -> None:
     assert picture.frame.right == 59, "no scale on the right"
 
 
-def test_without_colours_the_second_line_is_dashed_in_plot_and_legend() -> None:
-    lines = [curve.kind for curve in view(OVER).series(source(plain=True)) if curve.kind != "points"]
-    assert lines == ["line", "dotted"]
-    assert view(OVER).titles(source(plain=True), None, False)[1].plain.startswith("┅ gold true")
+def test_on_one_scale_the_gap_is_shaded() -> None:
+    assert {curve.area for curve in view(AND).series(source()) if curve.kind != "points"} == {"between"}
+    assert not any(curve.area for curve in view(OVER).series(source())), "heights on two scales do not compare"
 
 
 def test_what_a_rewind_discarded_stays_in_grey_on_the_scale_of_its_line() -> None:

@@ -13,8 +13,8 @@ from rlplay.ui.compare.compare_screen import VIEW_KEYS, CompareScreen, DisplayOp
 from rlplay.ui.compare.two_runs import MomentPair
 from rlplay.ui.parts.panel_messages import CursorMoved
 from rlplay.ui.parts.steady_static import SteadyStatic
+from rlplay.ui.plot.curve import FIRST
 from rlplay.ui.plot.several_runs import RUN_STYLES, RunStyle, Shown
-from rlplay.ui.plot.views import FIRST
 from rlplay.ui.session.session import Session
 
 _KEYS = "`c` colour  `x` largest  `p` panels  `BTPE` views  `?` help  `esc` close"

@@ -14,6 +14,7 @@ from textual.message import Message
 from rlplay.scenario.scenario_world import step_word
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
+from rlplay.ui.curves.curve_help import HELP
 from rlplay.ui.curves.first_views import OVERVIEW
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.legend import LOOKED_AT
@@ -23,15 +24,16 @@ from rlplay.ui.held_out.learning_map import LearningMap
 from rlplay.ui.parts.line_panel import COLOURS, CORNERS
 from rlplay.ui.parts.panel import Panel
 from rlplay.ui.parts.panel_messages import Perform, UpdatePicked
-from rlplay.ui.plot.drawn_curves import BAND, Margins
+from rlplay.ui.plot.curve import FIRST, Margins
+from rlplay.ui.plot.curve_view import single
 from rlplay.ui.plot.picture import CURSOR, Picture, Size, marked
 from rlplay.ui.plot.plot_data import PlotData, first_update
 from rlplay.ui.plot.smoothing import STRENGTHS
-from rlplay.ui.plot.views import FIRST, VALUE, View, single
+from rlplay.ui.plot.view import VALUE, View
 from rlplay.ui.pull.box_drag import BoxDrag
 from rlplay.ui.pull.pull_map import PullMap
 from rlplay.ui.pull.ratio_histogram import Ratios
-from rlplay.ui.world.map_hands import MAP_HELP, MapHands
+from rlplay.ui.world.map_hands import MapHands
 from rlplay.ui.world.shades import unshaded
 from rlplay.ui.world.world_map import WorldMap
 
@@ -39,76 +41,7 @@ from rlplay.ui.world.world_map import WorldMap
 class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
     """One plot: one or two curves over the updates, or the ratios of the last optimizer step."""
 
-    HELP = f"""\
-# Curves
-
-One number per update, drawn over the whole run.
-
-`←` and `→`, or a click, move a cursor in all panels at once; the titles then show the values at the cursor. `enter`, or
-a second click, shows that update.
-`↑` and `↓` show another metric here. `L` switches between a linear and a logarithmic scale. `S` draws a moving average
-as TensorBoard does, of weight .6, then .9, then none; the values stay in grey beneath it. The numbers in the title and
-at the cursor are never smoothed.
-`esc` returns to the latest values.
-
-The bars in the title of **Length** count the answers of the update on the screen by length: equal bins from the
-shortest to the longest; the last may be narrower.
-
-Marks below updates: ◆ a changed setting took effect, ↶ the run went back to this update, ↷ the run was resumed here.
-Put the cursor on a mark to read the details. At ┊ a new stage begins, and the curves start again: they measure another
-loss, other answers or another reward. While an older update is on the screen, {LOOKED_AT} marks it and its column is
-highlighted.
-Grey dashes are updates that the run discarded when it went back. × marks a value that was not a number. The shade
-around a mean is one standard deviation to each side.
-
-Two solid lines (**Reward over gold**) are two metrics in one plot, with their held-out values as points. “Left” and
-“right” name the scale of each: their heights do not compare. “Same scale” says that they do.
-
-**Ratio** is different: bars show the distribution of the importance ratios in the last optimizer step, with counts on a
-logarithmic scale and lines at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0 below
-it, so the surrogate's gradient is exactly zero (a KL term or an entropy bonus in the loss still acts). Tokens outside
-the band on the other side still get a gradient. Clipping does not bound the ratio.
-
-**Pull map** (`P`) has a dot for each sampled token: its importance ratio across, its advantage A up; blue dots have
-A > 0, orange ones A < 0. In the last of several optimizer steps, yellow dots are silent: they are clipped, so the
-surrogate gives them no gradient. With one step per batch every ratio in that step is 1, so the map shows the ratio
-after the update; it then takes the place of Ratio too. "Moved with A" is the share of tokens that became likelier with
-A > 0 or less likely with A < 0, of all that moved. Tokens share weights, so it need not be 100 %. Ratios beyond the
-ends are drawn at the ends, marked ≤ and ≥. Drag a box with the mouse, or press `enter` for one region after the other
-(between 1 and the bounds, A > 0, then A < 0): Tokens and Answers then show only what is in it, its edges excluded, in
-every update. `f` and `F` go from token to token, `esc` shows all again. Tokens names the box as `/` takes it, as in
-`ratio 0.8..1.2 A 0..`; an end without a number is open.
-
-**Trust region** replaces Ratio if surrogate=trpo: the search for one step. Each bar is an iteration of conjugate
-gradient; its height is the residual (logarithmic, three orders of magnitude). Below are the steps tried, as shares of
-the way to the KL limit, each with its exact KL, the gain of the surrogate, and whether it was taken.
-
-**Belief** (`B`) stacks the probabilities of the next token, one column for each update. The place is the token under
-the cursor, at first the first token of the first answer. Each band is one token: its height is the probability under
-the policy that sampled that update, at the sampling temperature. “Others” is the rest of 1. If most updates ask the
-same prompt, the river is of that prompt. Otherwise it is the mean over all prompts of an update whose answers began
-with the same tokens, and the title gives their number; other prompts then move the bands, too. A token that is not
-among the recorded candidates of a prompt counts as 0 there. An update in which no answer came by this place leaves a
-gap. In a world, the place is the square. The line below gives each token's probability in the first and in
-the last update, the most changed first; in little room, it names the bands without a name in the picture.
-
-**Answer tree** (`T`) shows the answers to one prompt of the update on the screen, merged token by token as far as they
-agree. A bar is as long as the share of answers that begin this way. Beside it are their number and their mean reward,
-a Monte-Carlo estimate of the value of this beginning. Green is above the mean reward of all answers to the prompt, red
-below it. If every reward of the update is 0 or 1, ✓ and ✗ mark whole answers. `▸` marks a branch that has no room to
-open. The highlighted line has the token under the cursor: `i` opens the probe there. `[` and `]` go through the
-updates.
-
-{MAP_HELP}
-**Learning map** (`E`) shows the prompts that are never trained on, a column for each evaluation, sorted into bands. A
-column reaches half-way to the next one; between them nothing was measured.
-Every evaluation asks the same prompts with the same random numbers, so a change comes from the policy. The fuller a
-cell, the higher the mean reward of its prompts; the line below names the ends. A prompt counts as right if its mean
-reward is at least half-way between these ends. **Always** and **never**: right at every evaluation, or at none.
-**Learned**: wrong at first and right at last. **Forgotten**: the reverse. **Wavered**: at last as at first, but not in
-between. A band is as high as its share of the prompts, but at least a line. The title counts the right prompts at the
-first and at the last evaluation. `enter`, or a second click, opens the answers themselves.
-"""
+    HELP = HELP
     help_terms = ("KL divergence", "KL to reference", "KL to old policy", "KL estimators")
     """Of the glossary; the help ends with them."""
     DEFAULT_CSS = """
@@ -161,7 +94,7 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
         self.room: Margins = (0, 0)
         self._measured: tuple[object, Margins] = None, (0, 0)
         self._shown: object = None
-        self._drawn: tuple[Size, Picture | str] | None = None
+        self._drawn: tuple[tuple[Size, bool], Picture | str] | None = None
 
     @property
     def shortcuts(self) -> tuple[Shortcut, ...]:
@@ -221,8 +154,9 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
 
     def render(self) -> Content:
         size = Size(self.content_size.width, self.content_size.height)
-        if self._drawn is None or self._drawn[0] != size:
-            self._drawn = size, self._draw(size)
+        drawn_for = size, self._tinted
+        if self._drawn is None or self._drawn[0] != drawn_for:
+            self._drawn = drawn_for, self._draw(size)
         drawn = self._drawn[1]
         if isinstance(drawn, str):
             return keyed(drawn)
@@ -237,21 +171,25 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
         spans = [Span(start, end, instead.get(str(style), style)) for start, end, style in content.spans]
         return Content(content.plain, spans) if instead else content
 
+    @property
+    def _tinted(self) -> bool:
+        """Whether the terminal has enough colours for shades."""
+        app = self.app
+        return not (app.no_color or app.native_ansi_color) and COLOURS[app.console.color_system] > 16
+
     def _notes(self) -> list[str]:
         """The events at the update under the cursor."""
         marks = [] if self.source is None else self.source.history.marks
         return [visible(mark.text) for mark in marks if mark.update == self.cursor]
 
     def _instead(self, content: Content) -> dict[str, str]:
-        """Styles for few colours: with 16, a tint would hide the curve; with 256, it would change its hue."""
+        """Styles for few colours: with 16, a tint would hide what is drawn on it."""
         app = self.app
         if app.no_color:
             return {FIRST: "dim"} if isinstance(self.view, Ratios) else {}
-        if app.native_ansi_color or COLOURS[app.console.color_system] <= 16:
+        if not self._tinted:
             styles = {str(span.style) for span in content.spans} if isinstance(self.view, WorldMap) else set()
-            return {style: unshaded(style) for style in styles} | {BAND: "", CURSOR: "reverse"}
-        if app.console.color_system == "256":
-            return {BAND: "on #1c1c1c" if app.current_theme.dark else "on #eeeeee"}
+            return {style: unshaded(style) for style in styles} | {CURSOR: "reverse"}
         return {}
 
     def action_move(self, step: int) -> None:
@@ -355,14 +293,17 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
         # A recording that is still being read shows no text.
         drawn: Picture | str = "" if self.replayed else first_update(self.view.title)
         if self.source is not None:
-            drawn = self.view.draw(
-                self.on_the_map(replace(self.source, room=self.room, plain=self.app.no_color)),
-                size,
-                self.log_scale,
-                self.smoothing,
-            )
+            drawn = self.view.draw(self._fitted(self.source), size, self.log_scale, self.smoothing)
         self.set_class(isinstance(drawn, str), "-words")
         return drawn
+
+    def _fitted(self, source: PlotData) -> PlotData:
+        """The data with the room and the colours of this panel."""
+        columns, lines = self.content_size
+        fitted = replace(
+            source, room=self.room, columns=columns, lines=lines, plain=self.app.no_color, tinted=self._tinted
+        )
+        return self.on_the_map(fitted)
 
     def redraw(self) -> None:
         """Draw the view again."""
@@ -377,9 +318,7 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
     def _label(self) -> None:
         if self.source is not None:
             at = self.marked_update if self.cursor is None else self.cursor
-            columns, lines = self.content_size
-            source = replace(self.source, room=self.room, columns=columns, lines=lines, plain=self.app.no_color)
-            above, below = self.view.titles(self.on_the_map(source), at, self.log_scale, self.smoothing)
+            above, below = self.view.titles(self._fitted(self.source), at, self.log_scale, self.smoothing)
             room = self.outer_size.width - CORNERS
             self.border_title, self.border_subtitle = _fitting(above, room), _fitting(below, room)
 

@@ -7,8 +7,8 @@ is large: it has most of the room, the column has the others, and the row makes 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,19 +16,18 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from rlplay.algorithms.settings import UNKNOWN, Settings
-from rlplay.trace.beliefs import Beliefs
-from rlplay.trace.evaluations import Evaluations
 from rlplay.trace.history import History
 from rlplay.trace.metrics import pair_of
-from rlplay.trace.pulls import PlaneBox
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.curves.elsewhere import Elsewhere
 from rlplay.ui.curves.first_views import LARGE, NAMED, OVERVIEW, ROW, further, overview, small, view_of
+from rlplay.ui.curves.run_details import RunDetails
+from rlplay.ui.plot.curve_view import CurveView
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.two_lines import TwoLines
-from rlplay.ui.plot.views import CurveView, View
+from rlplay.ui.plot.view import View
 from rlplay.ui.river.belief_river import River
 from rlplay.ui.world.world_map import MAPS, WorldMap, least_width
 from rlplay.verbs import MAP_VIEWS
@@ -42,25 +41,6 @@ _FRAME = 4
 """Columns of a panel's border and padding."""
 _FEW = 2
 """Panels that share the room if curves are the subject, and nothing says which."""
-
-
-@dataclass(frozen=True)
-class RunDetails:
-    """What the views draw besides the run's numbers."""
-
-    world: World | None = None
-    wanted: Sequence[str] = ()
-    """The panels that the scenario wants."""
-    beliefs: Beliefs | None = None
-    evaluations: Evaluations | None = None
-    box: PlaneBox | None = None
-    """The part of the pull map that filters the tokens."""
-    steered: bool = True
-    foreign: bool = False
-    on_record: Container[str] = ()
-    """The names of the settings that the run states."""
-    readers: Mapping[type, Callable[[], bool]] = field(default_factory=dict)
-    """By the kind of a view, what reads one record that it lacks; False if it lacks none."""
 
 
 class CurvePanels(Widget):

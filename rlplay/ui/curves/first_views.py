@@ -6,22 +6,12 @@ from collections.abc import Sequence
 
 from rlplay.algorithms.settings import Settings
 from rlplay.ui.held_out.learning_map import LearningMap
+from rlplay.ui.plot.catalogue import ACTION_VALUES, IMITATION, KL, LENGTH, PAIRS, REWARD, SCORES, STEP_KL
+from rlplay.ui.plot.curve_view import single
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.trpo_search import Search
 from rlplay.ui.plot.two_lines import TwoLines, two_lines
-from rlplay.ui.plot.views import (
-    ACTION_VALUES,
-    IMITATION,
-    KL,
-    LENGTH,
-    PAIRS,
-    REWARD,
-    SCORES,
-    STEP_KL,
-    Detailed,
-    View,
-    single,
-)
+from rlplay.ui.plot.view import Detailed, View
 from rlplay.ui.pull.pull_map import PullMap
 from rlplay.ui.pull.ratio_histogram import Ratios
 from rlplay.ui.river.belief_river import River

@@ -13,10 +13,10 @@ from textual.content import Content
 from rlplay.trace.evaluations import Course, Kind, LearningCourses
 from rlplay.trace.numbers import number
 from rlplay.trace.records import Array
-from rlplay.ui.plot.drawn_curves import Margins
+from rlplay.ui.plot.curve import Margins
 from rlplay.ui.plot.picture import AXIS, NOTE, Axes, Picture, Size, painted
 from rlplay.ui.plot.plot_data import PlotData
-from rlplay.ui.plot.views import VALUE, signs
+from rlplay.ui.plot.view import VALUE, signs
 
 SHADES = "░▒▓█"
 """From the lowest mean reward of the run to the highest."""

@@ -15,7 +15,7 @@ from rlplay.trace.records import Started
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Phase
 from rlplay.ui.answers.answer_order import order
-from rlplay.ui.curves.curve_panels import RunDetails
+from rlplay.ui.curves.run_details import RunDetails
 from rlplay.ui.format.shown_text import literal
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.held_out.learning_map import LearningMap

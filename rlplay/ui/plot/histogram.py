@@ -1,4 +1,4 @@
-"""Histograms as text, in eighths of a cell: faster than plotext, with four times its vertical resolution."""
+"""Histograms as text, in eighths of a cell."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from rlplay.ui.plot.drawn_curves import Margins
+from rlplay.ui.plot.curve import Margins
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.several_runs import RunStyle
-from rlplay.ui.plot.views import View
+from rlplay.ui.plot.view import View
 
 
 @dataclass(frozen=True)

@@ -85,19 +85,25 @@ def joined(cells: Iterable[Cell]) -> Content:
     return Content.assemble(*(("".join(character for character, _ in run), style) for style, run in runs))
 
 
-def painted(labels: Sequence[str], cells: Array, inks: Array, styles: Sequence[str], below: Content) -> Content:
-    """A picture of thousands of cells, one label in front of each line and another line `below`.
+def painted(
+    labels: Sequence[str], cells: Array, inks: Array, styles: Sequence[str], below: Content,
+    after: Sequence[str] = (), label_inks: tuple[str, str] = (AXIS, AXIS),
+) -> Content:  # fmt: skip
+    """A picture of thousands of cells, one label in front of each line, one `after` it, and another line `below`.
 
     `cells` are characters, `inks` the index of each one's style in `styles`: [height, width] each.
     """
     lines, spans, at = [], [], 0
-    for label, row, ink in zip(labels, cells.tolist(), inks, strict=True):
-        spans.append(Span(at, at + len(label), AXIS))
+    for label, row, ink, last in zip(labels, cells.tolist(), inks, after or [""] * len(labels), strict=True):
+        spans.append(Span(at, at + len(label), label_inks[0]))
         at += len(label)
         borders = [0, *(np.flatnonzero(np.diff(ink)) + 1).tolist(), len(ink)]
         runs = ((start, end, styles[ink[start]]) for start, end in pairwise(borders))
         spans += [Span(at + start, at + end, style) for start, end, style in runs if style]
-        lines.append(f"{label}{''.join(row)}\n")
-        at += len(ink) + 1
+        at += len(ink)
+        if last.strip():
+            spans.append(Span(at, at + len(last), label_inks[1]))
+        lines.append(f"{label}{''.join(row)}{last}\n")
+        at += len(last) + 1
     spans += [Span(at + start, at + end, style) for start, end, style in below.spans]
     return Content("".join(lines) + below.plain, spans, strip_control_codes=False)

@@ -14,7 +14,7 @@ from rlplay.trace.history import History
 from rlplay.trace.pulls import PlaneBox
 from rlplay.trace.update import Update
 from rlplay.ui.format.step_word import worded
-from rlplay.ui.plot.drawn_curves import Margins
+from rlplay.ui.plot.curve import Margins
 from rlplay.worlds.world import World
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ NEEDS_A_PASS = ("kl", "kl_old")
 """Metrics that observe=light leaves out, unless the training needs the pass anyway."""
 NOT_RECORDED = "Not on record: another program trained this run."
 NO_UPDATE = "This recording holds no finished update."
-GHOSTS = 2
+GHOSTS = 1
 """Discarded branches drawn together with the live one."""
 
 
@@ -52,6 +52,7 @@ class PlotData:
     box: PlaneBox | None = None  # of the pull map, which filters the tokens
     bands: tuple[int, ...] = ()  # tokens with a band of the river, if not those of the run alone
     plain: bool = False  # the terminal has no colours
+    tinted: bool = True  # it has enough of them for shades
     axis: tuple[int, int] | None = None  # the updates of the axis, if they are not those of the history
     steered: bool = True  # the settings can be changed: rlplay's own engine trains, not another trainer
     foreign: bool = False  # another program trained the run: what it did not write is absent
@@ -62,6 +63,15 @@ class PlotData:
     def span(self) -> tuple[int, int]:
         """The updates of every axis, so that an update is in the same column in all panels."""
         return self.axis or self.history.extent(GHOSTS)
+
+    def span_from(self, first: int) -> tuple[int, int]:
+        """The updates of an axis whose first value is of update `first`: without a value of 0, no column is for it.
+
+        Stacked plots keep their columns in common.
+        """
+        start, last = self.span
+        alone = self.axis is None and not any(self.room)
+        return (max(start, min(first, 1)) if alone else start), last
 
     def coming(self, words: str) -> str:
         """The text of an empty panel: `words`, or in an empty recording that there is no update."""

@@ -12,12 +12,14 @@ from rlplay.trace.history import History, Series
 from rlplay.trace.metrics import heading
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
-from rlplay.ui.plot.drawn_curves import Curve, Margins, curves, margins
+from rlplay.ui.plot.curve import Curve, Margins
+from rlplay.ui.plot.curve_view import cuts, with_average
+from rlplay.ui.plot.drawn_curves import curves, margins
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.smoothing import smoothing_label
-from rlplay.ui.plot.views import FIRST, SECOND, cuts, manner, signs, with_average
-from rlplay.ui.theme.themes import RUNS
+from rlplay.ui.plot.view import VALUE, manner, signs
+from rlplay.ui.theme.curve_inks import CURVES
 
 
 @dataclass(frozen=True)
@@ -26,21 +28,18 @@ class RunStyle:
 
     letter: str
     ink: str
-    kind: Literal["line", "dotted"]
+    kind: Literal["line", "dashed", "thin"]
 
     @property
     def mark(self) -> str:
         """A piece of its line, and its letter."""
-        return f"{'━' if self.kind == 'line' else '┅'} {self.letter}"
+        return f"{_GLYPHS[self.kind]} {self.letter}"
 
 
-RUN_STYLES = (
-    RunStyle("A", FIRST, "line"),
-    RunStyle("B", SECOND, "dotted"),
-    *(
-        RunStyle(letter, f"${name}", "dotted" if place % 2 else "line")
-        for place, (letter, name) in enumerate(RUNS.items())
-    ),
+_GLYPHS = {"line": "━", "dashed": "┅", "thin": "─"}
+RUN_STYLES = tuple(
+    RunStyle(letter, f"${name}", "line" if place == 0 else "dashed" if place == 1 else "thin")
+    for place, (letter, name) in enumerate(CURVES.items())
 )
 """One for each run that can be compared at once."""
 
@@ -91,7 +90,11 @@ class Overlay:
             kind = style.kind if len(updates) > 1 else "line"
             if updates:
                 letter = style.letter if len(runs) > 2 else ""
-                found.append(Curve(updates, values, style.ink, kind, letter=letter, cuts=cuts(run, self.metric)))
+                area: Literal["", "between"] = "between" if len(runs) == 2 else ""
+                breaks = cuts(run, self.metric)
+                found.append(
+                    Curve(updates, values, style.ink, kind, area=area, letter=letter, cuts=breaks, newest=not letter)
+                )
         return found
 
     def draw(self, source: PlotData, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
@@ -100,7 +103,10 @@ class Overlay:
         marks = sorted(set(signs([mark for _, run in self.runs() for mark in run.marks])))
         if not series:
             return "No run has computed this so far."
-        return curves(series, marks, size, log, smoothing_label(smoothing), self._span(), source.room)
+        span = self._span()
+        start = max(span[0], min(1, *(min(curve.updates) for curve in series)))
+        words = smoothing_label(smoothing)
+        return curves(series, marks, size, log, words, (start, span[1]), source.room, source.tinted)
 
     def titles(
         self, _source: PlotData, cursor: int | None, log: bool, smoothing: float = 0.0
@@ -109,7 +115,7 @@ class Overlay:
         when = ("" if cursor is None else f" at {cursor}") + manner(log, smoothing)
         name = self.metric
         below = [
-            Content.assemble((f"{style.mark} ", style.ink), (_value(run.series(name), cursor), "bold $foreground"))
+            Content.assemble((f"{style.mark} ", style.ink), (_value(run.series(name), cursor), VALUE))
             for style, run in self.runs()
         ]
         every = [run.series(name) for _, run in self.runs()]

@@ -17,7 +17,7 @@ from rlplay.ui.format.number_cells import plain
 from rlplay.ui.format.shown_text import token_text
 from rlplay.ui.plot.picture import Axes, Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
-from rlplay.ui.plot.views import VALUE, OfUpdate
+from rlplay.ui.plot.view import VALUE, OfUpdate
 
 NOTHING_SAMPLED = "The answers to a prompt will be drawn here, merged where they agree. Press `n` to sample the first."
 ABOVE, BELOW, SAME = "$success", "$error", "$text-muted"

@@ -10,9 +10,10 @@ from rlplay.trace.numbers import number
 from rlplay.trace.records import Searched
 from rlplay.ui.format.bars import bar
 from rlplay.ui.format.number_cells import plain
+from rlplay.ui.plot.curve import FIRST
 from rlplay.ui.plot.picture import Axes, Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
-from rlplay.ui.plot.views import FIRST, OfUpdate
+from rlplay.ui.plot.view import OfUpdate
 from rlplay.ui.words.step_search import NOTHING, split
 
 NOT_YET = "No data yet: phase ④ searches for a step within the KL limit. `.` takes one iteration."

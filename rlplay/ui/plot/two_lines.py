@@ -1,4 +1,4 @@
-"""Two metrics as solid lines in one plot, such as the reward over a gold score, each with its held-out values."""
+"""Two metrics as lines in one plot, such as the reward over a gold score, each with its held-out values."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from textual.content import Content
 from rlplay.trace.metrics import pair_of, titled
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
-from rlplay.ui.plot.drawn_curves import Curve
-from rlplay.ui.plot.plot_data import GHOSTS, PlotData
-from rlplay.ui.plot.views import FIRST, GHOST, GLYPHS, SECOND, VALUE, CurveView, Trace, cuts, manner
+from rlplay.ui.plot.curve import FIRST, GHOST, SECOND, Curve
+from rlplay.ui.plot.curve_view import BEFORE, GLYPHS, CurveView, Trace, cuts, discarded_legend
+from rlplay.ui.plot.drawn_curves import POINT
+from rlplay.ui.plot.plot_data import PlotData
+from rlplay.ui.plot.view import VALUE, manner
 
 _INKS = FIRST, SECOND
+_KINDS: tuple[Literal["line", "dashed"], ...] = "line", "dashed"
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,12 @@ class TwoLines(CurveView):
         for at, (trace, style) in enumerate(zip(self.traces, _INKS, strict=True)):
             history, breaks = source.history, cuts(source.history, trace.metric)
             line, points = history.series(trace.metric), history.series(f"eval_{trace.metric}")
-            found += [Curve(*line, style, self._kind(at, source), trace.side, cuts=breaks)] * bool(line[0])
+            area: Literal["", "between"] = "between" if self.shared else ""
+            drawn = Curve(*line, style, _KINDS[at], trace.side, area=area, cuts=breaks, newest=True)
+            found += [drawn] * bool(line[0])
             found += [Curve(*points, style, "points", trace.side, cuts=breaks)] * bool(points[0])
-            for given_up in history.abandoned(trace.metric)[-GHOSTS:]:
-                found.append(Curve(*given_up, GHOST, "dotted", trace.side, cuts=breaks))
+            for given_up in history.abandoned(trace.metric)[-1:]:
+                found.append(Curve(*given_up, GHOST, "thin", trace.side, name=BEFORE, cuts=breaks))
         return found
 
     def titles(
@@ -44,10 +49,11 @@ class TwoLines(CurveView):
         head, tail = (self._held_out(at, source, cursor) for at in (0, 1))
         scales = (" · same scale", "") if self.shared else (" · left", " · right")
         name = self.traces[0].label
-        return Content.assemble(f"{name} ", first, when, scales[0], head), Content.assemble(second, scales[1], tail)
+        below = [Content.assemble(second, scales[1], tail), *discarded_legend(source.history, self.traces[0].metric)]
+        return Content.assemble(f"{name} ", first, when, scales[0], head), Content(" · ").join(below)
 
     def _legend_of(self, at: int, source: PlotData, cursor: int | None) -> Content:
-        trace, glyph = self.traces[at], GLYPHS[self._kind(at, source)]
+        trace, glyph = self.traces[at], GLYPHS[_KINDS[at]]
         name = f"{trace.label} " if at else ""
         return Content.assemble((f"{glyph} ", _INKS[at]), name, (_value(source, trace.metric, cursor), VALUE))
 
@@ -55,11 +61,7 @@ class TwoLines(CurveView):
         metric = f"eval_{self.traces[at].metric}"
         if not source.history.series(metric)[0]:
             return Content("")
-        return Content.assemble(" · ", ("• ", _INKS[at]), f"held out {_value(source, metric, cursor)}")
-
-    def _kind(self, at: int, source: PlotData) -> Literal["line", "dotted"]:
-        """Without colours, the second line is dashed."""
-        return "dotted" if at and source.plain else "line"
+        return Content.assemble(" · ", (f"{POINT} ", _INKS[at]), f"held out {_value(source, metric, cursor)}")
 
 
 def _value(source: PlotData, metric: str, cursor: int | None) -> str:

@@ -15,7 +15,7 @@ from rlplay.ui.formula.formula_lines import bounds, has_band
 from rlplay.ui.plot.drawn_curves import RULE
 from rlplay.ui.plot.picture import AXIS, CURSOR, Picture, Size, painted
 from rlplay.ui.plot.plot_data import LIGHT, NOT_COMPUTED, PlotData
-from rlplay.ui.plot.views import VALUE, OfUpdate
+from rlplay.ui.plot.view import VALUE, OfUpdate
 from rlplay.ui.pull.pull_plane import Corner, Plane, plane, regions
 
 UP, DOWN, SILENT = "$scale-up", "$scale-down", "$warning"
@@ -103,8 +103,12 @@ def _fences(source: PlotData) -> tuple[float, ...]:
 def _plot(found: Pulls, fences: tuple[float, ...], size: Size, box: PlaneBox | None) -> Picture:
     on = plane(found, size)
     labels, frame = on.scale.labels(on.height, log=False), on.frame
-    inside = [bound for bound in (fences[0], 1.0, fences[1]) if frame.first < bound < frame.last] if fences else [1.0]
-    notes = [(frame.column(bound) - len(number(bound)) // 2, number(bound), AXIS) for bound in inside]
+    notes: list[tuple[int, str, str]] = []
+    for bound in (*fences, 1.0):  # 1 is between the fences, and gives way to them
+        start, text = frame.column(bound) - len(number(bound)) // 2, number(bound)
+        room = all(start > at + len(other) or start + len(text) < at for at, other, _ in notes)
+        if room and frame.first < bound < frame.last:
+            notes.append((start, text, AXIS))
     ends = "≤" * bool((found.ratio < frame.first).any()), "≥" * bool((found.ratio > frame.last).any())
     axis = frame.axis(ends[0] + number(frame.first), ends[1] + number(frame.last), notes)
     cells, inks = _cells(found, on, fences)

@@ -67,7 +67,7 @@ class Plane(NamedTuple):
 
 def plane(found: Pulls, size: Size) -> Plane:
     """The plane of these tokens in a panel of this size."""
-    scale = scale_of([(found.advantages, 0.0)], log=False)
+    scale = scale_of([(found.advantages, 0.0)], log=False) or PlotScale(0.0, 0.0)
     height = max(size.height - 1, 2)
     left = max(map(len, scale.labels(height, log=False))) + 1
     reach = nice(max(found.reach, _NEAREST))

@@ -9,10 +9,11 @@ from rlplay.trace.numbers import percent
 from rlplay.trace.pulls import pulls
 from rlplay.trace.records import Array, Sampled, Stepped, spans
 from rlplay.ui.formula.formula_lines import bounds, has_band
+from rlplay.ui.plot.curve import FIRST
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import NOT_RECORDED, PlotData
-from rlplay.ui.plot.views import FIRST, OfUpdate, View
+from rlplay.ui.plot.view import OfUpdate, View
 from rlplay.ui.pull.pull_map import PullMap
 
 ONE_STEP_HERE = "One optimizer step per batch, so every ratio is 1 and nothing is clipped."

@@ -15,15 +15,16 @@ from rlplay.trace.records import Array
 from rlplay.trace.text import visible
 from rlplay.ui.format.bars import BARS
 from rlplay.ui.format.shown_text import quoted
-from rlplay.ui.plot.drawn_curves import Margins
+from rlplay.ui.plot.curve import Margins
 from rlplay.ui.plot.picture import AXIS, Axes, Picture, Size, painted
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.probability_lines import share_text
-from rlplay.ui.plot.views import FIRST, SECOND, signs
+from rlplay.ui.plot.view import signs
 from rlplay.ui.river.river_legend import LegendBand, legend
+from rlplay.ui.theme.curve_inks import CURVES
 
 NOTHING_YET = "The next token's probabilities in each update will be drawn here. Press `u` for the first."
-INKS = (FIRST, SECOND, "$run-c", "$run-d", "$run-e", "$run-f")
+INKS = tuple(f"${name}" for name in CURVES.values())[:6]
 """Of the named bands, from the bottom to the top."""
 OTHERS = "$border"
 TEXTURES = "█▒▓░▚╱"

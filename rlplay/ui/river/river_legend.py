@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from rlplay.trace.text import visible
-from rlplay.ui.plot.views import VALUE
+from rlplay.ui.plot.view import VALUE
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ The greys of the chrome have so little saturation that a terminal with 256 colou
 
 from __future__ import annotations
 
-from math import dist
-
 from textual.color import Color
 from textual.theme import Theme
 
@@ -66,24 +64,6 @@ def quiet(variables: dict[str, str]) -> dict[str, str]:
     words = {name: readable(panel, Color.parse(variables[name])).hex for name in _WORDS if name in variables}
     chrome = {name: background.blend(foreground, 0.2).hex for name in _GREY} | dict.fromkeys(_BARE, background.hex)
     return {**variables, **words, **chrome, "panel": panel.hex, "text-muted": muted.hex}
-
-
-RUNS = {letter: f"run-{letter.lower()}" for letter in "CDEFGH"}
-"""The CSS variables with the colours of compared runs from the third on; the first two use the theme's colours."""
-_HUES = ("#e8a200", "#f0553c", "#3d95f5", "#6cc22e", "#e85ab8", "#14b8a6", "#9a72ff", "#9aa3b2", "#b87333")
-_ANSI_HUES = ("ansi_yellow", "ansi_red", "ansi_green", "ansi_magenta", "ansi_cyan", "ansi_bright_red")
-
-
-def run_inks(variables: dict[str, str], ansi: bool) -> dict[str, str]:
-    """Colours for `RUNS`: each readable on the background, and as different as possible from those before it."""
-    if ansi:
-        return dict(zip(RUNS.values(), _ANSI_HUES, strict=True))
-    panel = Color.parse(variables["panel"])
-    inks = [readable(panel, Color.parse(hue)) for hue in _HUES]
-    taken = [Color.parse(variables[name]) for name in ("primary", "secondary")]
-    for _ in RUNS:
-        taken.append(max(inks, key=lambda ink: min(dist(ink.rgb, other.rgb) for other in taken)))
-    return {name: ink.hex for name, ink in zip(RUNS.values(), taken[2:], strict=True)}
 
 
 def borrowed(variables: dict[str, str], dark: bool) -> dict[str, str]:

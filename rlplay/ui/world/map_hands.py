@@ -12,7 +12,7 @@ from textual.widget import Widget
 from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.parts.panel_messages import Perform
 from rlplay.ui.plot.plot_data import PlotData
-from rlplay.ui.plot.views import View
+from rlplay.ui.plot.view import View
 from rlplay.ui.world.world_map import WorldMap
 
 if TYPE_CHECKING:

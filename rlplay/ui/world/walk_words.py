@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from rlplay.ui.plot.views import VALUE
+from rlplay.ui.plot.view import VALUE
 from rlplay.ui.world.reading import Reading
 from rlplay.ui.world.short_numbers import short
 from rlplay.worlds.world import GOAL, discounted

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from rlplay.ui.plot.picture import Axes, Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
-from rlplay.ui.plot.views import VALUE, OfUpdate
+from rlplay.ui.plot.view import VALUE, OfUpdate
 from rlplay.ui.world.arms import arms
 from rlplay.ui.world.board import board
 from rlplay.ui.world.large_squares import large_squares

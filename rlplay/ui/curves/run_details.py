@@ -1,0 +1,30 @@
+"""What the panels know of a run besides its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rlplay.trace.beliefs import Beliefs
+from rlplay.trace.evaluations import Evaluations
+from rlplay.trace.pulls import PlaneBox
+from rlplay.worlds.world import World
+
+
+@dataclass(frozen=True)
+class RunDetails:
+    """What the views draw besides the run's numbers."""
+
+    world: World | None = None
+    wanted: Sequence[str] = ()
+    """The panels that the scenario wants."""
+    beliefs: Beliefs | None = None
+    evaluations: Evaluations | None = None
+    box: PlaneBox | None = None
+    """The part of the pull map that filters the tokens."""
+    steered: bool = True
+    foreign: bool = False
+    on_record: Container[str] = ()
+    """The names of the settings that the run states."""
+    readers: Mapping[type, Callable[[], bool]] = field(default_factory=dict)
+    """By the kind of a view, what reads one record that it lacks; False if it lacks none."""
