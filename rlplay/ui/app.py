@@ -86,9 +86,7 @@ class RlplayApp(GatedApp):
     COMMANDS = {_palette}  # noqa: RUF012 (Textual's type)
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
-            Binding(
-                ",".join(verb.keys), f"verb('{verb.name}')", verb.title, verb.footer, tooltip=verb.help, id=verb.name
-            )
+            Binding(",".join(verb.keys), f"verb('{verb.name}')", verb.title, False, tooltip=verb.help, id=verb.name)
             for verb in VERBS.values()
             if verb.keys
         ),

@@ -86,7 +86,7 @@ async def test_what_the_trainer_cannot_do_is_dim_and_says_why(trainer: Trainer, 
         content = app.query_one(Footer).render()
         inks = {content.plain[s.start : s.end]: str(s.style) for s in content.spans}
         assert inks["z"] == "$text-muted"
-        assert inks["u"] == inks["q"] == "bold $accent"
+        assert inks["u"] == inks["?"] == "bold $foreground"
         for key, verb in (("z", "undo"), (".", "token"), ("i", "probe")):
             await pressed(pilot, key)
             assert [n.message for n in app._notifications] == [CANNOT[verb]]

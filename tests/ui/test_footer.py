@@ -1,18 +1,18 @@
-"""The footer: it follows the focus, fills the width, and each key in it can be clicked."""
+"""The footer: six keys at most, those of the panel with the focus among them, and each can be clicked."""
 
 import pytest
 from textual.binding import Binding
 
 from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.curves.curve_panel import CurvePanel
-from rlplay.ui.status.footer import FIRST_TO_GO
+from rlplay.ui.status.footer import MOST, ORDER, PRIORITY
 from rlplay.ui.tokens.token_map import TokenMap
 from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import VERBS
 from tests.ui.stage import on_screen, playground, pressed, settled
 
 PANELS = [TokenMap, AnswerList, Inspector, CurvePanel]
-NEEDED = ("space run/pause", "? help", "q quit")
+NEEDED = ("space run", "? all keys")
 
 
 def line(app) -> str:
@@ -36,9 +36,31 @@ async def test_it_shows_the_keys_of_the_panel_with_the_focus(size):
         assert "metric" not in line(app)
         app.panels.tokens.focus()
         await settled(pilot)
-        for key in ("u update", "t lesson", *NEEDED):
-            assert key in line(app), "one step of the run or of its lesson comes before the keys of the tokens"
+        expected = "space run   t lesson   u update   z undo   c colour   p view   ? all keys"
+        assert line(app).split() == expected.split(), "what every screen needs stays where it is"
         assert len(line(app)) <= size[0]
+
+
+async def test_there_are_never_more_than_six_keys_beside_that_of_the_help():
+    for script in ([], [{"say": "Look."}]):
+        app, source = playground(script=script)
+        async with app.run_test(size=(240, 67)) as pilot:
+            source.update(1)
+            await settled(pilot)
+            for panel in (app.panels.tokens, app.panels.rollouts, app.panels.inspector, app.panels.curves.panels[0]):
+                panel.focus()
+                await settled(pilot)
+                entries = app.panels.keys.fitting(240)
+                assert len(entries) == MOST + 1
+                assert [entries[0].name, entries[-1].name] == ["run", "help"]
+
+
+async def test_the_key_that_runs_is_named_after_what_it_would_do():
+    async with on_screen(1, size=(160, 45)) as (app, source, pilot):
+        assert "space run " in line(app)
+        source.status(1, running=True)
+        await settled(pilot)
+        assert "space pause " in line(app)
 
 
 async def test_enter_has_the_name_of_what_it_does_in_the_view():
@@ -56,25 +78,6 @@ async def test_a_picture_without_a_cursor_offers_no_keys_of_the_cursor():
         assert "↑ ↓ metric" in line(app)
         assert "cursor" not in line(app)
         assert "look" not in line(app)
-
-
-async def test_on_a_curve_a_wide_screen_has_all_its_keys():
-    async with on_screen(size=(160, 45)) as (app, _, pilot):
-        app.panels.curves.panels[0].focus()
-        await settled(pilot)
-        assert "L log" in line(app)
-        assert "S smooth" in line(app)
-
-
-async def test_at_240_columns_every_verb_with_a_title_there_fits_and_the_line_is_full():
-    app, _ = playground(script=[{"say": "Look."}])
-    async with app.run_test(size=(240, 67)) as pilot:
-        await settled(pilot)
-        for key in ("i probe", "b compare", "x largest", "h health", "d glossary", "l lessons"):
-            assert key in line(app)
-        assert "← → ↑ ↓ token" in line(app)
-        assert "ctrl+p all" in line(app)
-        assert len(line(app)) > 200
 
 
 async def test_at_no_width_anything_is_cut():
@@ -99,9 +102,9 @@ def test_each_key_there_is_bound_where_it_is_said_to_be(panel):
         assert set(shortcut.keys) <= own | verbs
 
 
-def test_every_verb_in_it_has_its_turn_to_go():
-    shown = {verb.name for verb in VERBS.values() if verb.footer}
-    assert shown - set(FIRST_TO_GO) == {"run", "help", "quit"}
+def test_every_entry_has_its_importance_and_its_place():
+    assert sorted(PRIORITY) == sorted(ORDER)
+    assert {name for name in ORDER if name in VERBS} == {"run", "tour", "update", "undo", "lens", "knobs", "panel"}
 
 
 async def test_a_click_on_one_of_several_keys_presses_that_one():

@@ -79,7 +79,7 @@ def test_what_is_wrong_is_said_in_one_line_with_the_file(keys, text, problem):
 
 
 async def test_the_key_the_footer_the_help_and_the_palette_agree(keys):
-    keys("update: U\ncurve.log: K\nhelp: f2\n")
+    keys("update: U\ncurve.back: J\nhelp: f2\n")
     app, source = playground()
     app.take_keys(read(RlplayApp))
     async with app.run_test(size=(160, 45)) as pilot:
@@ -95,13 +95,12 @@ async def test_the_key_the_footer_the_help_and_the_palette_agree(keys):
         assert len(source.commands) == 2
         app.panels.curves.panels[0].focus()
         await settled(pilot)
-        assert "K log" in app.panels.keys.render().plain
-        await pilot.press("K")
-        assert app.panels.curves.panels[0].log_scale
+        assert "J → cursor" in app.panels.keys.render().plain
+        await pilot.press("J")
         await pressed(pilot, "f2")
         shown = "\n".join(str(part.render()) for part in app.screen.query(Static) if type(part) is Static)
         assert re.search(rf"U +{re.escape(VERBS['update'].help)}", shown)
-        assert re.search(r"K +log scale", shown)
+        assert re.search(r"J +cursor back", shown)
         (command,) = [each for each in commands(app.play) if each.title == "Update"]
         assert command.help.startswith("U · ")
 

@@ -34,7 +34,7 @@ async def test_what_is_in_sight(size, panels):
             assert bar.region.height == 1
             assert len(str(bar.render())) <= size[0]
         assert "paused" in str(app.panels.header.render())
-        assert "? help" in str(app.panels.keys.render())
+        assert "? all keys" in str(app.panels.keys.render())
 
 
 @pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 14)])
@@ -72,10 +72,10 @@ async def test_another_size_lays_everything_out_again():
 async def test_footer_clicks_carry_out_verbs():
     async with on_screen(size=(160, 45)) as (app, source, pilot):
         await settled(pilot)
-        x = str(app.panels.keys.render()).index("n phase")
+        x = str(app.panels.keys.render()).index("u update")
         await pilot.click(app.panels.keys, offset=(x, 0))
         await settled(pilot)
-        assert [command.until for command in source.commands] == ["phase"]
+        assert [command.until for command in source.commands] == ["update"]
 
 
 def beside(app):

@@ -17,7 +17,7 @@ from rlplay.ui.plot.curve import FIRST
 from rlplay.ui.plot.several_runs import RUN_STYLES, RunStyle, Shown
 from rlplay.ui.session.session import Session
 
-_KEYS = "`c` colour  `x` largest  `p` panels  `BTPE` views  `?` help  `esc` close"
+_KEYS = "`c` colour  `x` largest  `p` view  `BTPE` views  `?` help  `esc` close"
 
 
 class CompareMomentsScreen(CompareScreen, inherit_bindings=False):
@@ -46,7 +46,7 @@ panels show the same, and the mark is at the update of each.
         Binding("x", "largest", "largest", id="largest"),
         Binding("y", "perform('copy')", "copy", id="copy"),
         Binding("w", "perform('shot')", "save the view", id="shot"),
-        Binding("p", "panels", "panels", id="panel"),
+        Binding("p", "panels", "view", id="panel"),
         *VIEW_KEYS,
         Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,b,q", "dismiss", "close"),

@@ -33,9 +33,9 @@ from rlplay.ui.words import clipping
 from rlplay.verbs import VERBS
 from rlplay.verbs import VIEWS as NAMED_VIEWS
 
-KEYS = "`[ ]` updates  `c` colour  `p` panels  `BTPE` views  `?` help  `esc` close"
+KEYS = "`[ ]` updates  `c` colour  `p` view  `BTPE` views  `?` help  `esc` close"
 MANY_KEYS = f"`< >` other run  {KEYS}"
-LIVE_KEYS = "`space` catch up  `u` update  `[ ]` updates  `p` panels  `BTPE` views  `?` help  `esc`"
+LIVE_KEYS = "`space` catch up  `u` update  `[ ]` updates  `p` view  `BTPE` views  `?` help  `esc`"
 VIEWS = ("answers", "token", "curves")
 VIEW_KEYS = [Binding(",".join(VERBS[name].keys), f"view('{name}')", VERBS[name].title, id=name) for name in NAMED_VIEWS]
 """The keys of the views that take the place of the curves."""
@@ -101,7 +101,7 @@ branch left the part that it shares with the other run.
         Binding("y", "perform('copy')", "copy", id="copy"),
         Binding("w", "perform('shot')", "save the view", id="shot"),
         Binding("A", "label", "which is better?", id="prefer"),
-        Binding("p", "panels", "panels", id="panel"),
+        Binding("p", "panels", "view", id="panel"),
         *VIEW_KEYS,
         Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,b,q", "dismiss", "close"),

@@ -66,8 +66,8 @@ class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
         Shortcut(("left", "right"), "cursor"),
         Shortcut(("up", "down"), "metric"),
         Shortcut(("enter",), "look"),
-        Shortcut(("L",), "log"),
-        Shortcut(("S",), "smooth"),
+        Shortcut(("L",), "log", False),
+        Shortcut(("S",), "smooth", False),
         Shortcut(("B", "T", "P", "E"), "views", False),
     )
 

@@ -88,6 +88,7 @@ class Refresher(Feature):
             panels.phases.show(session)
         if "status" in changes:
             panels.keys.allow(session.abilities)
+            panels.keys.go(session.status is not None and session.status.running)
             panels.speak(session.step_word)
             panels.banner.show(session)
             panels.follow_start(session)

@@ -18,18 +18,18 @@ from rlplay.ui.format.step_word import worded
 from rlplay.ui.parts.panel import Panel
 from rlplay.verbs import VERBS, Verb
 
-NARROW = 110
+MOST = 6
+"""Keys in the line beside that of the help, which lists all."""
 _EARLY, _LATE = "early keys of the panel", "late keys of the panel"
-FIRST_TO_GO = (
-    "glossary", "lessons", "health", "largest", _LATE, "compare", "probe", "palette", "find", "timeline",
-    "step", "phase", "token", "panel", "lens", "knobs", "undo", "tour", "update", _EARLY,
-)  # fmt: skip
-"""The order in which keys leave a short line. Below `NARROW` columns "panel" goes last: it switches between panels."""
+PRIORITY = ("run", "tour", "update", _EARLY, "undo", "panel", "lens", "knobs", _LATE)
+"""The keys by importance: the first six that there are make the line, and a short line loses the last."""
+ORDER = ("run", "tour", "update", "undo", "lens", "knobs", _EARLY, _LATE, "panel")
+"""From left to right: the same key is at the same place as long as it can."""
 
 
 @dataclass(frozen=True)
 class FooterKey:
-    """Keys with a title. `name` is a verb, or one of the names in `FIRST_TO_GO`."""
+    """Keys with a title. `name` is a verb, or one of the names in `PRIORITY`."""
 
     keys: tuple[str, ...]
     title: str
@@ -57,16 +57,13 @@ class FooterKey:
         return self.keys[0]
 
 
-PALETTE = FooterKey(("ctrl+p",), "all", "palette", "Every action, setting, curve, colour and word by name.")
-
-
 def key_name(verb: Verb, own: Mapping[str, str]) -> str:
     """The verb's first key, or the user's `own` one, as written on a keyboard."""
     return written(own.get(verb.name, verb.keys[0])) if verb.keys else ""
 
 
 class Footer(Widget):
-    """A line with keys in the accent colour and their titles. The keys of the focused panel come first."""
+    """A line with the six keys that matter most now, those of the focused panel among them, and the key of the help."""
 
     def __init__(self, *, without: tuple[str, ...] = (), id: str | None = None) -> None:
         """`without` are verbs to leave out; the trainer of another program may not know others."""
@@ -75,7 +72,8 @@ class Footer(Widget):
         self._panel: list[FooterKey] = []
         self._own: Mapping[str, str] = {}
         self._word = "token"
-        self._shown = [verb for verb in VERBS.values() if verb.footer and verb.name not in without]
+        self._runs = False
+        self._shown = [VERBS[name] for name in (*ORDER, "help") if name in VERBS and name not in without]
         self._verbs: list[FooterKey] = []
         self.rename({})
 
@@ -130,8 +128,14 @@ class Footer(Widget):
             self._word = step_word
             self.refresh()
 
+    def go(self, runs: bool) -> None:
+        """Name what the key that runs and pauses would do."""
+        if runs != self._runs:
+            self._runs = runs
+            self.refresh()
+
     def _ink(self, entry: FooterKey) -> str:
-        return "$text-muted" if entry.name in self._cannot else "bold $accent"
+        return "$text-muted" if entry.name in self._cannot else "bold $foreground"
 
     def on_click(self, event: events.Click) -> None:
         """Press the key under the mouse."""
@@ -155,20 +159,20 @@ class Footer(Widget):
             x += entry.cells + _gap(entries, self.size.width)
 
     def fitting(self, width: int) -> list[FooterKey]:
-        """The entries that fit; run, help and quit always stay."""
+        """The entries: at most six that fit, and the help's; run and help always stay."""
         own = {key for entry in self._panel for key in entry.keys}
-        entries = [
-            replace(entry, title=worded(entry.title, self._word), help=worded(entry.help, self._word))
-            for entry in (*self._panel, *(entry for entry in self._verbs if entry.keys[0] not in own))
-        ]
-        entries.insert(-1, PALETTE)  # quit is the last
-        stays = "panel" if width < NARROW else ""
-        for name in [*(each for each in FIRST_TO_GO if each != stays), stays]:
-            for entry in reversed([each for each in entries if each.name == name]):
-                if _needed(entries, 2) <= width:
-                    return entries
-                entries.remove(entry)
-        return entries
+        verbs = [entry for entry in self._verbs if entry.keys[0] not in own]
+        entries = [self._entitled(entry) for entry in (*verbs, *self._panel)]
+        chosen = sorted((each for each in entries if each.name != "help"), key=lambda each: PRIORITY.index(each.name))
+        chosen, last = chosen[:MOST], [each for each in entries if each.name == "help"]
+        while len(chosen) > 1 and _needed([*chosen, *last], 2) > width:
+            chosen.pop()
+        return [*sorted(chosen, key=lambda each: ORDER.index(each.name)), *last]
+
+    def _entitled(self, entry: FooterKey) -> FooterKey:
+        """The entry with its title for now, and in the words of this run."""
+        title = {"run": "pause" if self._runs else "run", "help": "all keys"}.get(entry.name, entry.title)
+        return replace(entry, title=worded(title, self._word), help=worded(entry.help, self._word))
 
 
 def _gap(entries: list[FooterKey], width: int) -> int:
