@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind
+from rlplay.link.messages import Advance, AnyCommand, Pause, Recorded, Rewind
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.lesson.teaching import Plan
 from tests.recorded import synthetic_sampling
@@ -112,3 +112,14 @@ async def test_the_lesson_offers_to_go_back_once_the_user_has_gone_on() -> None:
         await settled(pilot)
         await pressed(pilot, "t")
         assert "The lesson begins at the start" in shown(app.panels.narrator)
+
+
+async def test_a_script_points_at_a_token_that_has_just_been_sampled() -> None:
+    app, _ = playground()
+    async with app.run_test(size=SIZES[1]) as pilot:
+        first, second, *_ = synthetic_sampling(1)
+        app.play.session.apply(Recorded(first))
+        await settled(pilot)
+        app.play.session.apply(Recorded(second))
+        await app.play.perform("focus", {"completion": 0, "token": 1})
+        assert app.panels.tokens.cursor == (0, 1)

@@ -17,6 +17,7 @@ PREVIEW = 60
 
 
 async def _focus(play: Playground, argument: Any) -> None:
+    play.paint()  # a script points at a token as soon as the engine has it
     play.panels.tokens.focus()
     if isinstance(argument, dict):
         play.point(int(argument.get("completion", 0)), int(argument.get("token", 0)))
