@@ -10,8 +10,11 @@ from rlplay.scenario.subject import subject
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.compat import notifications_of
 from rlplay.ui.main.stages import fitting
+from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.world.world_map import MAPS
 from rlplay.verbs import STAGES
-from tests.ui.stage import on_screen, playground, pressed, settled
+from tests.ui.stage import on_screen, playground, pressed, settled, shown, until
+from tests.ui.test_world_map import recorded
 
 
 def stages_of(app: RlplayApp) -> list[str]:
@@ -78,3 +81,109 @@ async def test_a_run_without_a_world_has_no_map():
         await settled(pilot)
         assert stages_of(app) == ["all"]
         assert "This run has no map" in next(iter(notifications_of(app))).message
+
+
+async def test_the_stages_stand_above_the_panels_and_a_click_chooses_one():
+    async with on_screen(1, size=(160, 45)) as (app, _, pilot):
+        names = fitting(app.play.session)
+        assert shown(app.panels.tabs).split() == ["p", *names]
+        x = shown(app.panels.tabs).index("river") + 1
+        await pilot.click(app.panels.tabs, offset=(x, 0))
+        await settled(pilot)
+        assert stages_of(app) == ["river"]
+        await pilot.resize_terminal(80, 24)
+        await settled(pilot)
+        assert shown(app.panels.tabs).split() == ["p", "river"]
+        assert app.panels.tabs.region.right == 80
+
+
+PANELS_SEEN = {
+    "token": ({"tokens", "inspector"}, {"tokens", "inspector"}),
+    "answers": ({"rollouts", "tokens"}, {"rollouts", "tokens", "row"}),
+    "curve": ({"row"}, {"rollouts", "tokens", "row"}),
+    "tree": ({"subject"}, {"subject", "beside"}),
+    "river": ({"tokens", "subject"}, {"tokens", "subject", "beside"}),
+    "all": ({"rollouts", "tokens", "row"}, {"rollouts", "tokens", "row", "inspector"}),
+}
+"""What a stage shows on a narrow screen, and on wider ones."""
+
+
+def seen(app: RlplayApp) -> set[str]:
+    panels, curves = app.panels, app.panels.curves
+    widgets = {"row": curves, "beside": curves.beside, "subject": curves.subject} | {
+        widget.id: widget for widget in (panels.rollouts, panels.tokens, panels.inspector)
+    }
+    return {name for name, widget in widgets.items() if widget.region.area}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45), (240, 67)])
+async def test_what_a_stage_shows(size):
+    async with on_screen(1, 2, size=size) as (app, _, pilot):
+        for stage, (small, large) in PANELS_SEEN.items():
+            await app.play.perform("stage", stage)
+            await settled(pilot)
+            there = small if size[0] < 110 else large
+            assert seen(app) - {"beside" * (size[0] == 240 and stage == "all")} == there, stage
+            assert app.focused is app.panels.subject, stage
+            main = app.panels.inspector if stage == "token" else app.panels.subject
+            others = [app.panels.curves.beside, app.panels.side, app.panels.tokens, app.panels.inspector]
+            if stage != "all":
+                most = main.parent.region.area if stage == "tree" else main.region.area
+                assert all(most >= other.region.area for other in others), stage
+
+
+async def test_a_map_has_the_room_and_the_knobs_show_the_answers(tmp_path):
+    app = RlplayApp(ReplaySource(recorded(tmp_path, load("grid").world, algorithm="ppo")))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: app.play.session.run.newest is not None)
+        await settled(pilot)
+        assert seen(app) == {"subject", "beside", "inspector"}
+        assert app.focused is app.panels.curves.first
+        await pressed(pilot, "k")
+        assert {"tokens", "inspector"} <= seen(app)
+        assert "subject" not in seen(app)
+        await pressed(pilot, "escape")
+        assert seen(app) == {"subject", "beside", "inspector"}
+        await app.play.perform("curve", "optimal map")
+        await settled(pilot)
+        assert stages_of(app) == ["map"]
+        assert app.panels.curves.first.view == MAPS[2]
+        await pilot.resize_terminal(80, 24)
+        await settled(pilot)
+        assert seen(app) == {"subject"}
+
+
+@pytest.mark.parametrize(
+    ("stage", "verb", "argument", "then"),
+    [
+        ("token", "curve", "entropy", "curve"),
+        ("answers", "belief", None, "river"),
+        ("river", "tree", None, "tree"),
+        ("tree", "pull", None, "curve"),
+        ("tree", "panel", "token", "all"),
+        ("token", "panel", "answers", "all"),
+        ("answers", "curve", "reward", "answers"),
+        ("all", "belief", None, "all"),
+    ],
+)
+async def test_what_is_asked_for_and_hidden_is_shown(stage, verb, argument, then):
+    async with on_screen(1, 2, size=(160, 45)) as (app, _, pilot):
+        await app.play.perform("stage", stage)
+        await settled(pilot)
+        await app.play.perform(verb, argument)
+        await settled(pilot)
+        assert stages_of(app) == [then]
+        assert app.focused is not None
+        assert app.focused.region
+
+
+async def test_a_curve_that_a_lesson_speaks_of_stands_below_the_token():
+    async with on_screen(1, 2, size=(120, 35)) as (app, _, pilot):
+        await app.play.perform("stage", "token")
+        app.panels.exhibit(["entropy"])
+        await settled(pilot)
+        assert "entropy" in app.panels.curves.shown
+        assert app.panels.inspector.region
+        app.panels.exhibit([])
+        await settled(pilot)
+        assert not app.panels.curves.region

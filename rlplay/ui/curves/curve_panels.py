@@ -92,7 +92,8 @@ class CurvePanels(Widget):
             self._put_up.pop(panel, None)
             if panel.view != view:
                 panel.put(view)
-        self._large.set_class(stage not in LARGE, "-beyond")  # at once: the keys go there
+        for panel in [self._large] if stage in LARGE else [self._large, *self._beside]:
+            panel.set_class(stage not in LARGE, "-beyond")  # at once: the keys go to a panel in sight
         if self._source is not None:
             self._due = [(panel, self._source) for panel in self.panels]
         self.rearrange()
@@ -294,21 +295,23 @@ class CurvePanels(Widget):
         """Show the panels that have room, and in them what was asked for."""
         most = self._most()
         self.set_class(not most, "-idle")
-        self._arrange_row(self.size, most)
+        # Hidden, it has no size; it will be as wide as the screen.
+        self._arrange_row(self.size if self.size.area or not self.is_attached else self.app.size, most)
         self._fill()
 
     def _most(self) -> int:
         """The panels of the row that the stage leaves."""
         spoken_of = len(self._exhibited)
+        narrow = self.is_attached and self.screen.has_class("-narrow")
         match self.stage:
             case "all":
                 return len(self.row)
             case "curve":
                 return spoken_of or min(len(self.details.wanted) or _FEW, _FEW)
-            case "token":
+            case stage if stage in LARGE and self.beside.region:  # the column has the others
+                return 0
+            case stage if stage in LARGE or stage == "token" or narrow:
                 return spoken_of
-            case stage if stage in LARGE:  # the column has the others, where there is one
-                return 0 if self.beside.region else spoken_of
             case _:
                 return max(spoken_of, 1)
 

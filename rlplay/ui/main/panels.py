@@ -12,6 +12,7 @@ from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.curves.first_views import LARGE
 from rlplay.ui.format.step_word import worded
+from rlplay.ui.main.stage_tabs import StageTabs
 from rlplay.ui.main.stages import APART, SHOWS, SMALL, VIEWS
 from rlplay.ui.narrator.narrator import Narrator
 from rlplay.ui.parts.over_another import MainScreen
@@ -35,6 +36,7 @@ class Panels:
     def __init__(self, source: Source) -> None:
         """For a run that comes from `source`."""
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
+        self.tabs = StageTabs(source.stage)
         self.rollouts, self.tokens = AnswerList(id="rollouts"), TokenMap(id="tokens")
         self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live, BESIDE, source.stage)
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
@@ -50,7 +52,9 @@ class Panels:
     def compose(self) -> ComposeResult:
         """The main screen, top to bottom."""
         yield self.header
-        yield self.phases
+        with Horizontal(id="phases"):
+            yield self.phases
+            yield self.tabs
         yield self.banner
         yield self.starting
         with self.splits:
@@ -99,13 +103,14 @@ class Panels:
         if stage != self.stage:
             self.stage = stage
             self._mark()
+            self.tabs.mark(stage)
             self.splits.reset()
             self.curves.set_stage(stage)
 
     def _mark(self) -> None:
         stage = "all" if self.main.has_class("-knobs") else self.stage
-        for each in STAGES:
-            self.main.set_class(each == stage, f"-stage-{each}")
+        self.main.remove_class(*(f"-stage-{each}" for each in STAGES), update=False)
+        self.main.add_class(f"-stage-{stage}")  # styles every widget anew, once
 
     def beside_knobs(self, open_now: bool) -> None:
         """Show the answers and the token, whatever the stage is: what a change would do to them shows there."""
@@ -146,7 +151,7 @@ class Panels:
 
     def exhibit(self, metrics: Sequence[str]) -> None:
         """Show the curves of `metrics`, without the focus; the most that fit, the first of them before the others."""
-        if self.narrow and len(metrics) > 1:
+        if self.narrow and (len(metrics) > 1 or self.stage not in ("all", "curve")):
             metrics = [name for name in metrics if name != "reward"]  # which is in the header
         if self.narrow and len(metrics) > 1 and self.stage == "all":
             self.set_stage("curve")

@@ -86,6 +86,7 @@ class Refresher(Feature):
             panels.keys.follow(panels.main.focused)
             panels.header.show(session)
             panels.phases.show(session)
+            panels.tabs.show(session)
         if "status" in changes:
             panels.keys.allow(session.abilities)
             panels.keys.go(session.status is not None and session.status.running)
