@@ -153,6 +153,14 @@ async def test_a_map_has_the_room_and_the_knobs_show_the_answers(tmp_path):
         assert seen(app) == {"subject"}
 
 
+async def test_a_walk_over_squares_that_are_none_leaves_the_map():
+    app, source = playground(scenario="grid", scenario_text=msgspec.yaml.encode(load("grid")).decode())
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)  # whose prompts are sums
+        await settled(pilot)
+        assert "a1" in shown(app.panels.curves.first)
+
+
 @pytest.mark.parametrize(
     ("stage", "verb", "argument", "then"),
     [

@@ -59,6 +59,7 @@ class CurvePanels(Widget):
         self.beside = Elsewhere(self, self._beside, "beside")
         self._large = CurvePanel(LARGE.get(stage, LARGE["map"]), replayed)
         self.subject = Elsewhere(self, [self._large], "subject")
+        self._large.set_class(stage not in LARGE, "-beyond")
         self.stage = stage
         self._replayed = replayed
         self._given: tuple[View, ...] = tuple(panel.view for panel in self.panels)

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from rlplay.ui.format.keyed import KEY, QUIET, STRONG
+from rlplay.ui.format.step_word import worded
 from rlplay.ui.main.stages import fitting
 from rlplay.ui.session.session import Session
 from rlplay.ui.status.status_lines import Bar
@@ -26,6 +27,7 @@ class StageTabs(Bar):
     def __init__(self, stage: str, id: str | None = None) -> None:
         super().__init__(id=id)
         self._stage, self._places = stage, dict[str, int]()
+        self._word = "token"  # what the policy samples
 
     def mark(self, stage: str) -> None:
         """Show that `stage` has the room now."""
@@ -35,15 +37,16 @@ class StageTabs(Bar):
 
     def words(self, session: Session) -> Content:
         """The names, the present one bright, after their key."""
-        stages = fitting(session)
+        self._word, stages = session.step_word, fitting(session)
         names = stages if self.app.size.width >= _ALL_FROM else [self._stage]
         key = VERBS["panel"].keys[0]
         parts, at = [(key, KEY)], cell_len(key)
         self._places = {}
         for name in dict.fromkeys([*names, self._stage]):
+            word = worded(name, self._word)
             self._places[name] = at + _GAP
-            parts += [(" " * _GAP, ""), (name, STRONG if name == self._stage else QUIET)]
-            at += _GAP + cell_len(name)
+            parts += [(" " * _GAP, ""), (word, STRONG if name == self._stage else QUIET)]
+            at += _GAP + cell_len(word)
         return Content.assemble(*parts)
 
     def put(self, content: Content) -> None:
@@ -58,6 +61,6 @@ class StageTabs(Bar):
         x -= self.styles.padding.left
         for name, at in self._places.items():
             if at <= x < at + len(name):
-                what = "all panels" if name == "all" else f"the {name}"
+                what = "all panels" if name == "all" else f"the {worded(name, self._word)}"
                 return "stage", name, f"The screen gives its room to one subject. Click for {what}."
         return "panel", None, "Click for the next subject."

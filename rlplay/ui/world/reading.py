@@ -131,7 +131,8 @@ def shown_update(source: PlotData) -> Update | None:
 def _path(found: Chart, shown: Update | None, cursor: tuple[int, int]) -> tuple[tuple[str, ...], str]:
     row, token = cursor
     path = found.paths.get(row, [])
-    if not path or shown is None or shown.sampled is None:
+    foreign = any(square not in found.squares for square in path)  # in a file that somebody else wrote
+    if not path or foreign or shown is None or shown.sampled is None:
         return (), ""
     sampled = shown.sampled
     start, end = int(sampled.offsets[row]), int(sampled.offsets[row + 1])
