@@ -1,4 +1,4 @@
-"""What rlplay remembers between starts: the theme, the way on from the opening, progress and answers in lessons."""
+"""What rlplay remembers between starts: theme, way on from the opening, progress in lessons, what was written."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ class LessonProgress(msgspec.Struct, frozen=True):
     def whole(self) -> bool:
         """Whether the user played it to its end."""
         return self.steps >= self.of
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What the user wrote last for an exercise, and whether it was ever right."""
+
+    text: str
+    solved: bool = False
 
 
 def file() -> Path:
@@ -86,9 +93,29 @@ def forget_lessons(names: Iterable[str]) -> None:
     _write({"lessons": {name: entry for name, entry in _lessons().items() if name not in forgotten}})
 
 
+def written(exercise: str) -> Written | None:
+    """What the user wrote for `exercise`; None if there is nothing that can be read."""
+    try:
+        return msgspec.convert(_part("written")[exercise], Written)
+    except (KeyError, msgspec.ValidationError):
+        return None
+
+
+def keep_written(exercise: str, text: str, solved: bool) -> None:
+    """Remember what the user wrote for `exercise`; once solved, it stays so. Raises OSError as above."""
+    before = written(exercise)
+    entry = Written(text, solved or (before is not None and before.solved))
+    if entry != before:
+        _write({"written": _part("written") | {exercise: msgspec.to_builtins(entry)}})
+
+
 def _lessons() -> dict[str, Any]:
     """The lessons as they are in the file, those that cannot be read among them."""
-    known = _read().get("lessons")
+    return _part("lessons")
+
+
+def _part(name: str) -> dict[str, Any]:
+    known = _read().get(name)
     return known if isinstance(known, dict) else {}
 
 

@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 from textual.pilot import Pilot
 
+from rlplay.exercises import exercise_called
 from rlplay.link.messages import Failed, Loading, Status
 from rlplay.trace.records import Evaluated
 from rlplay.ui.app import RlplayApp
@@ -31,6 +32,7 @@ from rlplay.ui.opening.opening import open_first
 from rlplay.ui.parts.confirm import ConfirmScreen
 from rlplay.ui.screenshot.cells import capture
 from rlplay.ui.screenshot.png import PngRenderer
+from rlplay.ui.writing.engine_lines_screen import EngineLinesScreen
 from rlplay.verbs import PANELS, VERBS, VIEWS
 from screenshots.stand_in import LESSON, LOG, UPDATES, StandIn
 from tests.recorded import synthetic_evaluated, synthetic_sampling, synthetic_started, synthetic_update
@@ -169,6 +171,16 @@ async def _after_verb(scene: Scene, verb: str, *keys: str) -> None:
     await scene.press(*keys)
 
 
+async def _writing(scene: Scene, exercise: str, *keys: str) -> None:
+    await scene.app.play.perform("write", exercise)
+    await scene.settle()
+    await scene.press(*keys)
+
+
+async def _engine_lines(scene: Scene) -> None:
+    scene.app.push_screen(EngineLinesScreen(*exercise_called("reinforce").engine))
+
+
 BEGINNING: dict[str, Occasion] = {
     "starting": _starting,
     "waiting": _waiting,
@@ -191,6 +203,9 @@ OCCASIONS: dict[str, Occasion] = {
     "glossary found": lambda scene: _after_verb(scene, "glossary", *"hacking"),
     "find typed": lambda scene: _after_verb(scene, "find", *"length>0"),
     "probe asked": lambda scene: _after_verb(scene, "probe", "N", "V", "H"),
+    "write": lambda scene: _writing(scene, "reinforce"),
+    "write, wrong": lambda scene: _writing(scene, "baseline", *"return rewards", "ctrl+r"),
+    "write, the engine's lines": _engine_lines,
     "compare, token": lambda scene: _after_verb(scene, "compare", "p"),
     "compare, view": lambda scene: _after_verb(scene, "compare", "T"),
     "compare, curves": lambda scene: _after_verb(scene, "compare", "p", "p"),

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from rlplay.exercises import exercise_called
 from rlplay.link.messages import AnyCommand, AnyEvent, LogLine
 from rlplay.trace.questions import (
+    BothNumbers,
     Continue,
     Continued,
     Estimate,
@@ -21,6 +23,8 @@ from rlplay.trace.questions import (
     Recall,
     Recalled,
     Tail,
+    Tried,
+    TryCode,
     WhatIf,
 )
 from tests.recorded import TEMPLATE, VOCABULARY
@@ -66,6 +70,10 @@ def _answer(command: AnyCommand) -> AnyEvent | None:  # noqa: PLR0911 - one for 
             return Judged(
                 pair, UPDATES + 1, scores={"log-probability": (-9.31, -6.02), "implicit reward": (0.125, -0.25)}
             )
+        case TryCode(exercise, _, number):
+            rows = [BothNumbers(f"answer {i + 1}", i, 0, float(i % 2), i % 2 - 0.5) for i in range(8)]
+            remark = exercise_called(exercise).wrong[0].remark
+            return Tried(exercise, number, compared=8, unit="answers", first=rows[0], rows=rows, remark=remark)
         case WhatIf(changes):
             return Imagined(changes, UPDATES, refused="a preview needs the engine")
     return None

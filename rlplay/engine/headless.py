@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from rlplay.engine.run_report import Report
 from rlplay.engine.run_status import RunStatus
+from rlplay.exercises import exercise_called
 from rlplay.health.finding import Finding
 from rlplay.health.health_of_run import examine_run
 from rlplay.processes import in_several, is_first
@@ -25,8 +26,9 @@ from rlplay.scenario.expect import ClaimResult, check, not_reached
 from rlplay.scenario.player import ScriptPlayer
 from rlplay.scenario.scenario_world import step_word
 from rlplay.scenario.schema import Job
-from rlplay.scenario.script import Ask, Exercise, Pace, Step, Train, You
+from rlplay.scenario.script import Ask, Exercise, Pace, Step, Train, Write, You
 from rlplay.trace.kinds import SomeSettings
+from rlplay.trace.questions import AnyAnswer, AnyQuestion, Tried, TryCode, refusal
 from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunFileError, RunReader
@@ -46,6 +48,7 @@ class Engine(Protocol):
     def rewind(self, update: int) -> None: ...
     def asks(self) -> list[int]: ...
     def prefer(self, pair: int, choice: Choice) -> None: ...
+    def answers(self, question: AnyQuestion, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]: ...
     def status(self) -> RunStatus: ...
     def close(self) -> None: ...
 
@@ -119,6 +122,21 @@ class HeadlessRun:
         """Report what a learner is asked for; nobody does it."""
         self.report.say(task.text)
         return False
+
+    async def write(self, task: Write) -> None:
+        """Report a writing exercise; that its solution does not agree with the engine counts as a failed claim."""
+        self.report.say(task.text)
+        question = TryCode(task.exercise, exercise_called(task.exercise).solution)
+        try:
+            (tried,) = self._engine.answers(question, self.stops)
+        except ValueError as error:
+            tried = refusal(question, str(error))
+        assert isinstance(tried, Tried)
+        if tried.passed:
+            self.report.note(f"the solution agrees with the engine: {tried.compared} {tried.unit}")
+        else:
+            found = tried.refused or tried.error or "it does not"
+            self._tell(ClaimResult(f"The solution of {task.exercise} agrees", False, None, found))
 
     def reveal(self, outcomes: list[ClaimResult], about: Ask | Exercise | None) -> None:
         """Report the outcomes of claims, and the answer to a question."""

@@ -22,7 +22,7 @@ from rlplay.exercises import exercise_called
 from rlplay.exercises.check import Case, Check
 from rlplay.exercises.checks import CHECKS
 from rlplay.exercises.verdict import judged
-from rlplay.trace.questions import Difference, Tried, TryCode
+from rlplay.trace.questions import BothNumbers, Tried, TryCode
 from rlplay.trace.records import Array
 from rlplay.trace.text import visible
 
@@ -51,13 +51,17 @@ def try_code(question: TryCode, state: State) -> Tried:
         yours = _numbers(question.code, check, cases, printed)
     except LinesError as error:
         return Tried(question.exercise, question.number, error=str(error), line=error.line, printed=_start(printed))
-    found = judged(exercise, cases, yours, _engine_numbers(check, cases), lambda code: _or_none(code, check, cases))
-    place = found.place
+    engine = _engine_numbers(check, cases)
+    found = judged(exercise, cases, yours, engine, lambda code: _or_none(code, check, cases))
+    places = [(place, case.made_up) for case in cases for place in case.places]
+
+    def both(at: int) -> BothNumbers:
+        place, made_up = places[at]
+        return BothNumbers(place.label, place.completion, place.token, float(yours[at]), float(engine[at]), made_up)
+
     return Tried(
-        question.exercise, question.number, compared=found.compared, unit=check.unit, passed=place is None,
-        first=None if place is None else Difference(
-            place.label, place.completion, place.token, found.yours, found.engine, found.made_up,
-        ),
+        question.exercise, question.number, compared=found.compared, unit=check.unit, passed=found.first is None,
+        first=None if found.first is None else both(found.first), rows=[both(at) for at in found.shown],
         remark=found.remark, printed=_start(printed),
     )  # fmt: skip
 

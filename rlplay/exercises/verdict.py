@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlplay.exercises import Exercise
-from rlplay.exercises.check import Case, Place
+from rlplay.exercises.check import Case
 from rlplay.trace.numbers import compact
 from rlplay.trace.records import Array
 
@@ -16,15 +16,18 @@ CLOSE, NEAR_ZERO = 2e-3, 1e-5
 """How far two numbers may be apart that count as equal: relative, and absolute. The ε under a division is a choice."""
 
 
+BEFORE, ROWS = 2, 12
+"""How many numbers are shown before the first that differs, and in all."""
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """Of `compared` numbers of the batch; without a `place`, they and the made-up ones agree."""
+    """Of `compared` numbers of the batch. `first` is the place in the row of all numbers where the first one differs;
+    without it, they and the made-up ones agree. `shown` are places worth a look."""
 
     compared: int
-    place: Place | None = None
-    made_up: bool = False  # the batch agrees, a made-up case does not
-    yours: float = 0.0
-    engine: float = 0.0
+    shown: range
+    first: int | None = None
     remark: str = ""
 
 
@@ -37,17 +40,15 @@ def judged(
     exercise: Exercise, cases: Sequence[Case], yours: Array, engine: Array, of: Callable[[str], Array | None]
 ) -> Verdict:
     """The verdict about the numbers of all `cases` in a row; `of(code)` are those of another code, None if it fails."""
-    places = [place for case in cases for place in case.places]
-    made_up = [case.made_up for case in cases for _ in case.places]
-    compared = made_up.count(False)
+    compared = sum(len(case.places) for case in cases if not case.made_up)
     different = np.flatnonzero(~same(yours, engine))
     if not len(different):
-        return Verdict(compared)
+        return Verdict(compared, range(min(ROWS, compared)))
     first = int(different[0])
-    return Verdict(
-        compared, places[first], made_up[first], float(yours[first]), float(engine[first]),
-        _known(exercise, yours, engine, of) or _pattern(yours, engine),
-    )  # fmt: skip
+    begin, end = (0, compared) if first < compared else (compared, len(yours))
+    begin = max(begin, min(first - BEFORE, end - ROWS))
+    shown = range(begin, min(begin + ROWS, end))
+    return Verdict(compared, shown, first, _known(exercise, yours, engine, of) or _pattern(yours, engine))
 
 
 def _known(exercise: Exercise, yours: Array, engine: Array, of: Callable[[str], Array | None]) -> str:

@@ -25,6 +25,7 @@ from rlplay.scenario.script import (
     Step,
     Train,
     Watch,
+    Write,
     You,
 )
 from rlplay.trace.kinds import SomeSettings
@@ -41,6 +42,7 @@ class Presenter(Protocol):
     def look(self, verb: str, argument: Any) -> None: ...
     async def ask(self, question: Ask) -> bool: ...  # False if the question was withdrawn
     async def turn(self, task: You | Exercise) -> bool: ...  # whether the learner has done it
+    async def write(self, task: Write) -> None: ...  # until it is solved
 
 
 class ScriptEngine(Protocol):
@@ -66,7 +68,7 @@ class Reveal:
     asked: Ask | None
 
 
-Action = Say | Ask | You | Exercise | Watch | Train | Change | PreferStep | RewindStep | ScreenVerb | Reveal
+Action = Say | Ask | You | Exercise | Write | Watch | Train | Change | PreferStep | RewindStep | ScreenVerb | Reveal
 
 
 class ScriptPlayer:
@@ -91,7 +93,7 @@ class ScriptPlayer:
         if isinstance(step, Expect):
             claims = takewhile(lambda each: isinstance(each, Expect), self.steps[self.at :])
             return Reveal(list(cast("Iterator[Expect]", claims)), self.asked)
-        if self.asked is not None and (step is None or isinstance(step, Say | Ask | Exercise)):
+        if self.asked is not None and (step is None or isinstance(step, Say | Ask | Exercise | Write)):
             return Reveal([], self.asked)
         return step
 
@@ -127,6 +129,8 @@ class ScriptPlayer:
                 return await self._presenter.turn(step) or await self.carry_out(step.step)
             case Exercise():
                 return await self._exercise(step)
+            case Write():
+                await self._presenter.write(step)
             case Watch(claim):
                 self.watched.append(claim)
             case Train(until, count):
@@ -184,4 +188,4 @@ def begins_within(action: Action) -> bool:
     if isinstance(action, You):
         return begins_within(action.step)
     whole = isinstance(action, Train) and action.until == "update"
-    return not (whole or isinstance(action, Say | Ask | Watch | ScreenVerb | Reveal))
+    return not (whole or isinstance(action, Say | Ask | Write | Watch | ScreenVerb | Reveal))

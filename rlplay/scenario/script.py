@@ -14,6 +14,7 @@ script:
       expect: [{text: The first return, lens: returns, equals: 2.75}]
       hint: 1 + 2γ + 3γ² = 2.75
       solution: [{set: {gamma: 0.5}}, {update: 1}]       # played without a screen, hands-free, and on request
+  - write: reinforce                            # a writing exercise; or {say: Write the loss., exercise: reinforce}
   - watch: {metric: reward, above: 0.5, say: Half of it.}   # words for a long run, spoken when the claim holds
   - token: 3                                    # also phase, step, update, run; 1 without a number
   - set: {beta: 0.1, temperature: 0.8}
@@ -41,6 +42,7 @@ import msgspec
 
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import check
+from rlplay.exercises import exercise_called
 from rlplay.scenario.claim import Bounds, Expect, parse_expect
 from rlplay.spelling import did_you_mean
 from rlplay.trace.find import parse as parse_find
@@ -107,6 +109,13 @@ class Exercise(msgspec.Struct, frozen=True):
     solution: list[Step]
 
 
+class Write(msgspec.Struct, frozen=True):
+    """A writing exercise for the learner, by its name; solved once what is written agrees with the engine."""
+
+    exercise: str
+    text: str
+
+
 class Watch(msgspec.Struct, frozen=True):
     """Say the claim's text as soon as the claim holds, while the run goes on to the next text."""
 
@@ -126,7 +135,7 @@ class ScreenVerb(msgspec.Struct, frozen=True):
     argument: Any
 
 
-Step = Say | Ask | You | Exercise | Watch | Train | Change | PreferStep | RewindStep | ScreenVerb | Expect
+Step = Say | Ask | You | Exercise | Write | Watch | Train | Change | PreferStep | RewindStep | ScreenVerb | Expect
 
 
 def parse(script: list[dict[str, Any]]) -> list[Step]:
@@ -194,10 +203,18 @@ def _exercise(verb: str, argument: Any) -> Exercise:
         if not isinstance(given, list) or not given:
             raise ValueError(f"{name} of {verb} is a list with at least one entry")
     steps = [parse_step({entry: None} if isinstance(entry, str) else entry) for entry in solution]
-    if odd := [step for step in steps if isinstance(step, Say | Ask | You | Exercise | Watch | Expect)]:
+    if odd := [step for step in steps if isinstance(step, Say | Ask | You | Exercise | Write | Watch | Expect)]:
         raise ValueError(f"solution of {verb} takes steps that move the run, and not {type(odd[0]).__name__.lower()}")
     texts = _text("say", argument["say"]), _text("hint", argument["hint"])
     return Exercise(texts[0], [parse_expect(claim) for claim in claims], texts[1], steps)
+
+
+def _write(verb: str, argument: Any) -> Write:
+    given = argument if isinstance(argument, dict) else {"exercise": argument}
+    if not {"exercise"} <= set(given) <= {"exercise", "say"} or not isinstance(given["exercise"], str):
+        raise ValueError(f"{verb} takes the name of an exercise, or a mapping with say and exercise")
+    exercise = exercise_called(given["exercise"])
+    return Write(given["exercise"], _text("say", given.get("say", exercise.task)))
 
 
 def _watch(verb: str, argument: Any) -> Watch:
@@ -336,6 +353,7 @@ _READERS: dict[str, Callable[[str, Any], Step]] = {
     "you": _you,
     "exercise": _exercise,
     "watch": _watch,
+    "write": _write,
     "ask": _ask,
     "set": _change,
     "prefer": _prefer,

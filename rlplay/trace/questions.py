@@ -324,8 +324,8 @@ class NeighboursFound(Response, frozen=True):
     pieces: dict[int, str] = {}
 
 
-class Difference(msgspec.Struct, frozen=True):
-    """The first number of a learner's that is not the engine's, and the token it belongs to, if one shows it."""
+class BothNumbers(msgspec.Struct, frozen=True):
+    """A number of a learner's beside the engine's, and the token they belong to, if one shows them."""
 
     label: str
     completion: int | None
@@ -346,7 +346,8 @@ class Tried(Response, frozen=True):
     compared: int = 0
     unit: str = ""  # what is compared, in the plural
     passed: bool = False
-    first: Difference | None = None
+    first: BothNumbers | None = None  # the first that differ
+    rows: list[BothNumbers] = []  # some, from shortly before the first that differ
     remark: str = ""  # which mistake makes such numbers; empty if it is none of the typical ones
     printed: str = ""  # what the lines have printed, the beginning
 

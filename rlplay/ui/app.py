@@ -46,6 +46,7 @@ from rlplay.ui.terminal.chosen_driver import chosen_driver
 from rlplay.ui.terminal.gate import GatedApp
 from rlplay.ui.theme.curve_inks import curve_inks
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet
+from rlplay.ui.writing import writing_actions
 from rlplay.verbs import VERBS
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ ACTING = (
     panel_actions,
     run_actions,
     probe_actions,
+    writing_actions,
     help_actions,
 )
 """Whose actions need nothing but the playground."""
@@ -232,7 +234,7 @@ class RlplayApp(GatedApp):
     @on(Dialogue.Opened)
     async def _dialogue_opened(self, event: Dialogue.Opened) -> None:
         """Show the lesson's caption in it, while the lesson waits for what the learner does there."""
-        if event.dialogue.is_attached and self.teaching.watches_dialogues:
+        if event.dialogue.is_attached and event.dialogue.CAPTIONED and self.teaching.watches_dialogues:
             await event.dialogue.mount(Caption(self.panels.narrator))
 
     @on(Dialogue.Explain)
@@ -280,6 +282,11 @@ class RlplayApp(GatedApp):
     async def action_quit(self) -> None:
         """Quit with ctrl+q, from anywhere."""
         await self.play.perform("quit")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
+        """In an editor ctrl+z takes back what was typed."""
+        typing = self.focused is not None and self.focused.has_class("-undoes")
+        return not (typing and action == "suspend_process")
 
     def action_help_quit(self) -> None:
         """Say how to quit when ctrl+c is pressed, which ends other programs."""

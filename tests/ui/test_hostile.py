@@ -22,6 +22,7 @@ from rlplay.ui.log.log_screen import LEVELS
 from rlplay.ui.main.copying import CopyingScreen
 from rlplay.ui.parts.confirm import ConfirmScreen
 from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.writing.engine_lines_screen import EngineLinesScreen
 from rlplay.verbs import PANELS, STAGES, VERBS
 from tests.hostile import HOSTILE, tame
 from tests.poisoned import OF_ITS_OWN, Poison, made, members, run_of
@@ -49,7 +50,8 @@ SEEN = {
     "Started.model", "Started.device", "Started.run_id", "Sampled.prompts", "Sampled.texts", "Sampled.pieces",
     "Sampled.columns", "Scored.parts: name", "Scored.gold: name", "Finished.metrics: name", "Finished.timings: name",
     "Changed.value", "Notice.text", "LogLine.text", "Loading.what", "Peeked.texts", "Peeked.pieces", "Peeked.refused",
-    "Tail.texts", "Estimated.refused", "Recalled.refused", "Imagined.refused", "Failed.text", "code: scenario",
+    "Tail.texts", "Estimated.refused", "Recalled.refused", "Tried.error", "Tried.printed",
+    "Imagined.refused", "Failed.text", "code: scenario",
 }  # fmt: skip
 """Fields whose words must have been on some screen."""
 
@@ -96,7 +98,11 @@ async def test_nothing_in_a_live_run_is_obeyed_on_any_screen(
         for verb in VERBS.values():
             if verb.where != "script" and verb.name not in ("quit", "resume", "tour"):
                 await tour.perform(verb.name, *KEYS.get(verb.name, ("tab",)))
+        await app.play.perform("write", "baseline")
+        await tour.press("x", "ctrl+r", "ctrl+t", "ctrl+t", "ctrl+t", "f1", "escape", "escape")
+        app.push_screen(EngineLinesScreen("engine/loop.py", "def train("))
         await tour.look()
+        await tour.home()
 
         source.refuses = True
         await tour.perform("probe", *KEYS["probe"])

@@ -15,7 +15,7 @@ OPENS = {
     "LabelScreen": "prefer", "LessonsScreen": "lessons", "LogScreen": "log", "ProbeScreen": "probe",
     "SortScreen": "sort", "TimelineScreen": "timeline", "ColoursScreen": "colours",
     "MomentsScreen": "moments", "CompareMomentsScreen": "compare",
-    "SurrogateScreen": "surrogate", "ReachScreen": "reach",
+    "SurrogateScreen": "surrogate", "ReachScreen": "reach", "WritingScreen": "write",
 }  # fmt: skip
 """The verb that opens a dialogue: its key closes it again."""
 

@@ -44,6 +44,7 @@ GIVEN = {
     "say": "Look.",
     "ask": {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."},
     "you": {"say": "Press `u`.", "update": 1},
+    "write": "baseline",
     "exercise": {
         "say": "Learn.",
         "expect": [{"text": "It learns", "metric": "reward", "above": 0}],

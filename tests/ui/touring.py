@@ -26,6 +26,8 @@ from rlplay.trace.questions import (
     Recall,
     Recalled,
     Tail,
+    Tried,
+    TryCode,
     WhatIf,
 )
 from rlplay.ui.app import RlplayApp
@@ -82,7 +84,8 @@ class Answering(Fed):
         if answer is not None:
             said = self.poison.into(msgspec.structs.replace(answer, refused="x") if self.refuses else answer)
             # What was asked comes back as it was: the screen asks again where it differs.
-            self.put(msgspec.structs.replace(said, changes=command.changes) if isinstance(said, Imagined) else said)
+            same = {Imagined: ("changes",), Tried: ("exercise",)}.get(type(said), ())
+            self.put(msgspec.structs.replace(said, **{name: getattr(command, name) for name in same}))
 
     def _answer(self, command: Any) -> Any:  # noqa: PLR0911 - one for each question
         pieces = {1: "x", 2: "x"}
@@ -104,6 +107,8 @@ class Answering(Fed):
                 return _full(Recalled, prefix=prefix, token_ids=ids, updates=[1], probabilities=[row], done=True)
             case Judge(pair):
                 return _full(Judged, pair=pair, update=3, scores={"x": (0.5, 0.25)})
+            case TryCode(exercise, _, number):
+                return _full(Tried, exercise=exercise, number=number, passed=False)
             case WhatIf(changes):
                 return Imagined(changes, 3, refused="x")
         return None

@@ -10,7 +10,7 @@ from rlplay.export.html.playback import Playback
 from rlplay.scenario.claim import Expect
 from rlplay.scenario.expect import ClaimResult, check
 from rlplay.scenario.player import ScriptPlayer
-from rlplay.scenario.script import Ask, Exercise, Pace, Step, You
+from rlplay.scenario.script import Ask, Exercise, Pace, Step, Write, You
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Choice, Finished, Rewound, Stepped
 
@@ -77,6 +77,10 @@ class ToldLesson:
         """What the learner was to do; the recording shows it done."""
         self._add({"do": task.text})
         return False
+
+    async def write(self, task: Write) -> None:
+        """What the learner was to write; the reader has no engine to try it on."""
+        self._add({"do": task.text})
 
     def _add(self, item: Shown) -> None:
         frame, phase = self._playback.place

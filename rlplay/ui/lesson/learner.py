@@ -84,6 +84,10 @@ class Learner:
         """Wait until the `attempt` has succeeded; False as above. It may be continued by another call."""
         return attempt() or await self._wait(attempt, patience)
 
+    async def writes(self, exercise: str, patience: float | None) -> bool:
+        """Wait until the learner's lines for a writing exercise agree with the engine's; False as above."""
+        return await self._wait(lambda: self._view.wrote(exercise), patience)
+
     async def _wait(self, test: Callable[[], bool], patience: float | None) -> bool:
         self._performed.clear()
         self._waiting = test, asyncio.get_running_loop().create_future()

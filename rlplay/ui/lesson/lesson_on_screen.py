@@ -14,7 +14,7 @@ from rlplay.link.messages import Advance, AnyCommand, Status
 from rlplay.scenario.claim import Expect
 from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.player import Reveal, ScriptPlayer, begins_within
-from rlplay.scenario.script import Ask, Exercise, Say, ScreenVerb, Step, You
+from rlplay.scenario.script import Ask, Exercise, Say, ScreenVerb, Step, Write, You
 from rlplay.trace.kinds import SomeSettings
 from rlplay.ui.lesson.learner import Learner
 from rlplay.ui.lesson.lesson_engine import LessonEngine, differing
@@ -138,7 +138,7 @@ class Lesson:
                 if not await self._script.play():
                     self._view.over()
                     return
-                if isinstance(action, Reveal | Say | Exercise):
+                if isinstance(action, Reveal | Say | Exercise | Write):
                     return
                 self._engine.note(action.step if isinstance(action, You) else action, before)
         finally:
@@ -267,6 +267,19 @@ class Lesson:
             self._set_task(f"{task.text} Hint: {task.hint}", "Your turn · `t` solution")
             solved = await self.learner.solves(attempt, None)
         return solved
+
+    async def write(self, task: Write) -> None:
+        """Open the editor and wait until the learner's lines agree; on request, give the hints and the solution."""
+        if self._goal is not None:
+            return
+        self._set_task(task.text, "`J` write · `t` hint")
+        self._view.look("write", task.exercise)
+        while not await self.learner.writes(task.exercise, self._patience(task.text)):
+            if self.hands_free:
+                await self._view.write_solution(self._pace(task.text))
+                break
+            self._view.help_to_write(task.exercise)
+        self._say("✓ Solved.", [])
 
     def reveal(self, outcomes: list[ClaimResult], about: Ask | Exercise | None) -> None:
         """Show the outcomes of claims, with the answer to a question or the solution of an exercise."""

@@ -11,6 +11,9 @@ from rlplay.scenario.claim import Expect, MetricValue
 from rlplay.scenario.expect import ClaimResult, check
 from rlplay.ui.main.playground import Playground
 
+_RUNS_WITHIN = 1.5
+"""Seconds after which lines that were put into the editor have run."""
+
 
 class ScriptView:
     """What a lesson sees of the screen: the session and the narrator."""
@@ -65,6 +68,22 @@ class ScriptView:
             return self._playground.session.probing.texts[argument.get("token", 0) :][:1] == [argument["force"]]
         return verb != "lens" or argument is None or self._playground.lens.name == argument
 
+    def wrote(self, exercise: str) -> bool:
+        """Whether a writing exercise was solved on this screen, and its editor is closed."""
+        return exercise in self._playground.session.writing.solved and self._undisturbed
+
+    def help_to_write(self, exercise: str) -> None:
+        """Open the editor with one hint more, or with the solution."""
+        self._playground.session.writing.open(exercise)
+        self._playground.session.writing.more_help()
+        self.look("write", exercise)
+
+    async def write_solution(self, seconds: float) -> None:
+        """Show the solution in the editor for `seconds`, at least until it has run, and close the editor."""
+        self._playground.session.writing.show_solution()
+        await asyncio.sleep(max(seconds, _RUNS_WITHIN))
+        self._close_dialogues()
+
     @property
     def _undisturbed(self) -> bool:
         return self._playground.at_home
@@ -85,10 +104,13 @@ class ScriptView:
                     self._back.clear()
                     await self._back.wait()
         except TimeoutError:
-            for screen in reversed(self._playground.app.screen_stack[1:]):
-                screen.dismiss(None)
+            self._close_dialogues()
         finally:
             self.waits = False
+
+    def _close_dialogues(self) -> None:
+        for screen in reversed(self._playground.app.screen_stack[1:]):
+            screen.dismiss(None)
 
     def over(self) -> None:
         """The script has released the screen."""

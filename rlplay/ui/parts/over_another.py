@@ -35,10 +35,13 @@ class Dialogue(OverAnother, ModalScreen[ScreenResultType]):
     }
     """
 
+    CAPTIONED = True
+    """Whether a lesson that waits for it shows its caption in it."""
+
     class Opened(Message):
         """The dialogue has its widgets; the app may add a lesson's caption."""
 
-        def __init__(self, dialogue: Screen[Any]) -> None:
+        def __init__(self, dialogue: Dialogue[Any]) -> None:
             super().__init__()
             self.dialogue = dialogue
 

@@ -16,7 +16,7 @@ from rlplay.plain_yaml import PlainYamlError
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.scenario_world import step_word, world_of
 from rlplay.trace.kinds import SomeSettings
-from rlplay.trace.questions import AnyProbed, Continued, Estimated, Judged, Peeked, Reached, Recalled
+from rlplay.trace.questions import AnyProbed, Continued, Estimated, Judged, Peeked, Reached, Recalled, Tried
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound, Sampled, SettingsChange, Started
 from rlplay.trace.run import Run
 from rlplay.trace.runfile_format import RunFileError
@@ -26,6 +26,7 @@ from rlplay.ui.session.happenings import Happening, Moved, Restored
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.session.reaching import Reaching
 from rlplay.ui.session.source import Source
+from rlplay.ui.session.writing import Writing
 from rlplay.ui.words.changed_settings import reverting_changes
 from rlplay.ui.words.narration import Place
 from rlplay.worlds.world import World, WorldError
@@ -53,6 +54,7 @@ class Session:
         self.new_changes: list[Changed] = []  # changed settings that the screen has not reported yet
         self.reset: list[Changed] = []  # settings reverted by going back, until another update is sampled
         self.probing = Probing()
+        self.writing = Writing()
         self.judged: Judged | None = None  # the last answer about a pair
         self.reaching: Reaching | None = None  # what was asked last about another reward
         self.version = 0  # another one after every change
@@ -207,7 +209,7 @@ class Session:
                 self.failed, self.loading, self.asked, self.going_back_to = event, None, "", None
                 self._note(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))
                 self.touch("status", "log")
-            case Judged() | Reached() | Peeked() | Continued() | Estimated() | Recalled():
+            case Judged() | Reached() | Peeked() | Continued() | Estimated() | Recalled() | Tried():
                 self._answered(event)
             case LogLine():
                 self._note(event)
@@ -224,13 +226,15 @@ class Session:
             case Recorded():
                 self._record(event.record)
 
-    def _answered(self, answer: Judged | Reached | AnyProbed) -> None:
+    def _answered(self, answer: Judged | Reached | Tried | AnyProbed) -> None:
         match answer:
             case Judged():
                 self.judged = answer
             case Reached():
                 if self.reaching is not None:
                     self.reaching.take(answer)
+            case Tried():
+                self.writing.take(answer)
             case _:
                 self.probing.take(answer)
 
