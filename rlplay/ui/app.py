@@ -92,6 +92,7 @@ class RlplayApp(GatedApp):
             for verb in VERBS.values()
             if verb.keys
         ),
+        Binding("pagedown", "next_slide", "next", show=False, priority=True),
         Binding("escape", "back", "all answers, back to live", show=False),
         Binding("ctrl+z", "suspend_process", "suspend; fg returns", show=False, priority=True),
     ]
@@ -279,12 +280,18 @@ class RlplayApp(GatedApp):
             self.teaching.take_over()
         await self.play.perform(name)
 
+    async def action_next_slide(self) -> None:
+        """Go on with the lesson."""
+        await self.action_verb("tour")
+
     async def action_quit(self) -> None:
         """Quit with ctrl+q, from anywhere."""
         await self.play.perform("quit")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
-        """In an editor ctrl+z takes back what was typed."""
+        """In an editor ctrl+z takes back what was typed; a presenter's remote sends page down to go on."""
+        if action == "next_slide":
+            return self.panels.presenting and self.play.at_home
         typing = self.focused is not None and self.focused.has_class("-undoes")
         return not (typing and action == "suspend_process")
 

@@ -26,7 +26,7 @@ async def _focus(play: Playground, argument: Any) -> None:
 async def _panel(play: Playground, argument: Any) -> None:
     panels = play.panels
     if argument is None:
-        panels.turn(fitting(play.session))
+        panels.turn([stage for stage in fitting(play.session) if stage != "all" or not panels.presenting])
     else:
         panels.focus(argument)
 
@@ -37,6 +37,10 @@ async def _stage(play: Playground, argument: Any) -> None:
         play.app.notify(f"This run has no {argument}: p shows {', '.join(stages)}.", severity="warning")
     else:
         play.panels.show_stage(argument or stages[0])
+
+
+async def _present(play: Playground, _argument: Any) -> None:
+    play.panels.present()
 
 
 async def _curve(play: Playground, argument: Any) -> None:
@@ -106,6 +110,7 @@ ACTIONS: dict[str, Action] = {
     "focus": _focus,
     "panel": _panel,
     "stage": _stage,
+    "present": _present,
     "curve": _curve,
     **{name: _named_view(name) for name in NAMED if name in VERBS},
     "walk": _walk,

@@ -144,6 +144,18 @@ class Panels:
             self.set_stage(APART[panel] if self.narrow or panel == "curves" else "all")
         (self.rollouts, self.tokens, self.inspector, self.curves.first)[PANELS.index(panel)].focus()
 
+    @property
+    def presenting(self) -> bool:
+        """Whether only the subject is shown, and the sentence about it."""
+        return self.main.has_class("-presenting")
+
+    def present(self) -> None:
+        """Show the subject alone, with the sentence about it; again all of the stage."""
+        self.splits.reset()
+        self.main.toggle_class("-presenting")
+        if self.presenting and self.stage == "all":
+            self.show_stage("answers" if self.own == "all" else self.own)
+
     def turn(self, stages: Sequence[str]) -> None:
         """Give the room and the keys to the next of `stages`."""
         at = stages.index(self.stage) + 1 if self.stage in stages else 0

@@ -66,7 +66,7 @@ write is kept. After ✓ `ctrl+g` shows where the engine does the same.
     AUTO_FOCUS = "CodeEditor"
     SECONDS = 0.0
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+r,f5,ctrl+enter", "run", "run the lines now", priority=True),
+        Binding("ctrl+r,ctrl+enter", "run", "run the lines now", priority=True),
         Binding("ctrl+t", "hint", "hint, then the solution", priority=True),
         Binding("ctrl+g", "engine", "the engine's own lines", priority=True),
         Binding("f1", "help", "help", id="help", priority=True),
