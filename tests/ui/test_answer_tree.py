@@ -85,7 +85,24 @@ def test_a_line_for_each_branch_the_largest_first() -> None:
         "│ └ b 2/6 1.00 ✓",
         "└ b 1/6 0.00 ✗",
     ]
-    assert [line.count("━") + line.count("╸") / 2 for line in found] == [8, 6.5, 4, 2.5, 1.5, 2.5, 1.5]
+    bare = lines(PlotData(History(), shown=update_of(), tinted=False))
+    assert [line.count("━") + line.count("╸") / 2 for line in bare] == [8, 6.5, 4, 2.5, 1.5, 2.5, 1.5]
+
+
+def test_the_bar_behind_a_text_is_its_share_of_the_answers() -> None:
+    drawn = AnswerTree().draw(PlotData(History(), shown=update_of()), Size(70, 12), False)
+    assert isinstance(drawn, Picture)
+    bars = [span.end - span.start for span in drawn.content.spans if str(span.style).startswith("on ")]
+    assert bars == [round(share / 6 * 58) for share in (6, 5, 3, 2, 1, 2, 1)]
+
+
+def test_in_little_room_whole_answers_have_a_mark_and_beginnings_a_mean() -> None:
+    found = [line.split()[-2:] for line in lines(PlotData(History(), shown=update_of()), width=36)]
+    assert found == [["×6", ".50"], ["×5", ".60"], ["×3", ".33"], ["×2", ".50"], ["×1", "✗"], ["×2", "✓"], ["×1", "✗"]]
+
+
+def test_answers_that_are_all_the_same_are_said_to_be() -> None:
+    assert lines(PlotData(History(), shown=update_of(("ab",) * 3, (1.0,) * 3)))[1] == "All 3 answers are the same text."
 
 
 def test_colours_compare_with_the_mean_of_the_group() -> None:

@@ -158,7 +158,8 @@ class CurveView:
     def _spread(self, update: Update | None) -> str:
         values = measures(update).get(self.spread) if self.spread else None
         done = update is not None and update.sampled is not None and update.sampled.done
-        return f" · {distribution(values, _SPREAD)}" if values is not None and done else ""
+        bars = distribution(values, _SPREAD) if values is not None and done else ""
+        return f" · {bars}" if bars else ""
 
     def _legend(self, trace: Trace, style: str, source: PlotData, cursor: int | None) -> Content:
         drawn = sum(each.kind != "spark" for each in self.traces)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from textual.content import Content
+from textual.content import Content, Span
 
 from rlplay.trace.answer_tree import Node, answer_tree
 from rlplay.trace.records import Sampled
@@ -22,18 +22,21 @@ from rlplay.ui.plot.view import VALUE, OfUpdate
 NOTHING_SAMPLED = "The answers to a prompt will be drawn here, merged where they agree. Press `n` to sample the first."
 ABOVE, BELOW, SAME = "$success", "$error", "$text-muted"
 _MARKS: dict[float | None, str] = {1.0: "✓", 0.0: "✗"}
-_BAR = 8
-"""Cells of the bar of all answers; half of them in panels narrower than `_WIDE`."""
-_WIDE = 60
+_TINTS = {ABOVE: "on $success 28%", BELOW: "on $error 28%", SAME: "on $foreground 12%"}
+"""Of the bars, which lie behind the text."""
+_BAR, _WIDE = 8, 60
+"""Cells of the bar of all answers where there are no tints; columns from which on the number of all is repeated."""
 
 
 class Words(NamedTuple):
-    """The text of a line; whether the cursor is there, answers are right or wrong, and branches have no room."""
+    """The text of a line; whether the cursor is there, answers are right or wrong, branches have no room, and whether
+    there are tints for its bar."""
 
     text: str
     here: bool
     binary: bool
     folded: bool
+    tinted: bool
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class AnswerTree(OfUpdate):
         lines = []
         for node, indent in _walk(root, "", opened):
             folded = bool(node.children) and id(node) not in opened
-            words = Words(_text(source.shown.sampled, node), node is here, binary, folded)
+            words = Words(_text(source.shown.sampled, node), node is here, binary, folded, source.tinted)
             lines.append(_line(node, indent, root, size.width, words))
         if len(lines) > size.height:
             hidden = len(lines) - size.height + 1
@@ -76,6 +79,8 @@ class AnswerTree(OfUpdate):
                 *lines[: size.height - 1],
                 Content.styled(f"… {hidden} more beginnings", SAME).truncate(size.width),
             ]
+        if not root.children and len(root.rows) > 1 and size.height > 1:
+            lines.append(Content.styled(f"All {len(root.rows)} answers are the same text.", SAME).truncate(size.width))
         return Picture(Content("\n").join(lines), Axes(size.width, 0, size.width - 1, 0, 1))
 
     def titles(
@@ -126,22 +131,32 @@ def _walk(node: Node, indent: str, opened: set[int]) -> Iterator[tuple[Node, str
 
 
 def _line(node: Node, indent: str, root: Node, width: int, words: Words) -> Content:
-    """The text of a node; at the right its share of the answers, as a bar and a number, and its mean reward."""
-    ink, total = _ink(node, root), len(root.rows)
-    cells = _BAR if width >= _WIDE else _BAR // 2
-    share = stroke(len(node.rows) / total, cells, least=1)
-    counted = len(f" {total}/{total}")
-    reward = "" if node.reward is None else plain(node.reward)
-    mark = "" if node.children or not words.binary else _MARKS.get(node.reward, "")
-    right = Content.assemble(
-        (f" {share:<{cells}}", ink), f" {len(node.rows)}/{total}".rjust(counted), (f"{reward:>6}", ink),
-        (f" {mark:<1}", f"bold {ink}"),
-    )  # fmt: skip
+    """The text of a node on a bar as long as its share of the answers; at the right their number and mean reward."""
+    right = _numbers(node, root, width, words)
     text = f"{words.text} ▸" if words.folded else words.text
     room = max(width - len(indent) - right.cell_length, 0)
     fitting = Content.styled(text, "reverse" if words.here else "").truncate(room, ellipsis=True)
     gap = " " * (room - fitting.cell_length)
-    return Content.assemble((indent, SAME), fitting, gap, right).truncate(width)
+    line = Content.assemble((indent, SAME), fitting, gap, right).truncate(width)
+    if not words.tinted:
+        return line
+    cells = max(round(len(node.rows) / len(root.rows) * (width - right.cell_length)), 1)
+    # Wide characters take two cells, so the bar ends with the text's characters that fit in it.
+    return line.add_spans([Span(0, len(line.truncate(cells).plain), _TINTS[_ink(node, root)])])
+
+
+def _numbers(node: Node, root: Node, width: int, words: Words) -> Content:
+    """How many answers begin this way and what they earn on average; in little room, of whole answers only ✓ or ✗."""
+    ink, total = _ink(node, root), len(root.rows)
+    mark = "" if node.children or not words.binary else _MARKS.get(node.reward, "")
+    reward = "" if node.reward is None else plain(node.reward)
+    counted = f" {len(node.rows)}/{total}".rjust(len(f" {total}/{total}"))
+    if width < _WIDE:
+        counted = f" ×{len(node.rows)}".rjust(len(f" ×{total}"))
+        reward = "" if mark else reward.replace("0.", ".", 1) if reward.startswith("0.") else reward
+    share = f" {stroke(len(node.rows) / total, _BAR, least=1):<{_BAR}}" if not words.tinted and width >= _WIDE else ""
+    return Content.assemble((share, ink), counted, (f"{reward:>6}" if width >= _WIDE else f"{reward:>5}", ink),
+                            (f" {mark:<1}", f"bold {ink}"))  # fmt: skip
 
 
 def _text(sampled: Sampled, node: Node) -> str:

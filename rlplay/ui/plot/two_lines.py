@@ -37,7 +37,7 @@ class TwoLines(CurveView):
             found += [drawn] * bool(line[0])
             found += [Curve(*points, style, "points", trace.side, cuts=breaks)] * bool(points[0])
             for given_up in history.abandoned(trace.metric)[-1:]:
-                found.append(Curve(*given_up, GHOST, "thin", trace.side, name=BEFORE, cuts=breaks))
+                found.append(Curve(*given_up, GHOST, "thin", trace.side, name="" if at else BEFORE, cuts=breaks))
         return found
 
     def titles(
