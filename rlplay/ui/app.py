@@ -45,6 +45,7 @@ from rlplay.ui.session.source import Source
 from rlplay.ui.terminal.chosen_driver import chosen_driver
 from rlplay.ui.terminal.gate import GatedApp
 from rlplay.ui.theme.curve_inks import curve_inks
+from rlplay.ui.theme.inks import FALLBACK
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet
 from rlplay.ui.writing import writing_actions
 from rlplay.verbs import VERBS
@@ -127,7 +128,7 @@ class RlplayApp(GatedApp):
         if theme not in THEMES:
             variables = borrowed(variables, theme.dark) if theme.ansi else quiet(variables)
         colours = COLOURS[self.console.color_system]
-        self.theme_variables = variables | curve_inks(variables, theme.dark, theme.ansi, colours)
+        self.theme_variables = FALLBACK | variables | curve_inks(variables, theme.dark, theme.ansi, colours)
         return self.theme_variables
 
     @property

@@ -8,12 +8,13 @@ import pytest
 
 from rlplay.algorithms.settings import decoded
 from rlplay.trace.history import History
-from rlplay.trace.pulls import pulls
+from rlplay.trace.pulls import Pulls, pulls
 from rlplay.trace.records import Stepped, spans
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
-from rlplay.ui.pull.pull_map import DOWN, NO_STEP, SILENT, UP, PullMap
+from rlplay.ui.pull.pull_map import ALL_EQUAL, DENSE, DOWN, NO_STEP, SILENCED, SILENT, UP, PullMap, _cells
+from rlplay.ui.pull.pull_plane import plane
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, settled, text_of, until
 
@@ -114,16 +115,32 @@ def test_dots_are_above_and_right_of_where_they_belong_and_coloured_by_sign() ->
     picture = drawn(update)
     assert isinstance(picture, Picture)
     rows = picture.content.plain.split("\n")
-    dotted = [at for at, row in enumerate(rows) if any("\u2801" <= cell <= "\u28ff" for cell in row)]
+    dotted = [at for at, row in enumerate(rows) if set(row) & set(DENSE)]
     assert dotted == [0, 14], "A = 2 is the top, A = −1 the bottom"
     for at in dotted:
-        columns = [column for column, cell in enumerate(rows[at]) if "\u2801" <= cell <= "\u28ff"]
+        columns = [column for column, cell in enumerate(rows[at]) if cell in DENSE]
         assert len(columns) == 1
-        assert columns[0] == pytest.approx(picture.frame.column(1.1), abs=1), "dots are finer than cells"
+        assert columns[0] == pytest.approx(picture.frame.column(1.1), abs=1), "places are finer than cells"
     found = {
         str(s.style): picture.content.plain[s.start : s.end] for s in picture.content.spans if "scale" in str(s.style)
     }
     assert set(found) == {UP, DOWN}
+
+
+@pytest.mark.parametrize(("tokens", "sign"), [(1, "•"), (2, "•"), (3, "●"), (9, "●"), (10, "█")])
+def test_a_dot_is_larger_the_more_tokens_it_has(tokens: int, sign: str) -> None:
+    found = Pulls(
+        np.full(tokens + 1, 1.0), np.array([2.0] * tokens + [-1.0]), np.zeros(tokens + 1, dtype=bool), None, None, 0.0
+    )
+    cells, _ = _cells(found, plane(found, SIZE), ())
+    assert sign in cells[0]
+
+
+def test_without_advantages_nothing_is_pulled() -> None:
+    update = recorded()
+    assert update.credited is not None
+    update.credited = msgspec.structs.replace(update.credited, advantages=update.credited.advantages * 0)
+    assert drawn(update) == ALL_EQUAL
 
 
 def test_clipped_tokens_and_the_band_are_marked_only_where_something_clips() -> None:
@@ -132,6 +149,7 @@ def test_clipped_tokens_and_the_band_are_marked_only_where_something_clips() -> 
     assert isinstance(clipped, Picture)
     assert isinstance(other, Picture)
     assert SILENT in {str(span.style) for span in clipped.content.spans}
+    assert SILENCED in clipped.content.plain
     assert "0.95" in clipped.content.plain.split("\n")[-1]
     assert "0.95" not in other.content.plain.split("\n")[-1]
 
@@ -145,7 +163,7 @@ async def test_the_key_puts_it_up_and_one_step_shows_it_in_place_of_the_ratios()
         await pilot.press("P")
         await until(pilot, lambda: any(isinstance(panel.view, PullMap) for panel in app.panels.curves.panels))
         panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, PullMap))
-        assert any("\u2801" <= cell <= "\u28ff" for cell in text_of(panel))
+        assert set(text_of(panel)) & set(DENSE)
 
 
 @pytest.mark.parametrize("steps", [1, 4])

@@ -42,15 +42,15 @@ logarithmic scale and lines at 1 − ε and 1 + ε. The bright part of a bar is 
 it, so the surrogate's gradient is exactly zero (a KL term or an entropy bonus in the loss still acts). Tokens outside
 the band on the other side still get a gradient. Clipping does not bound the ratio.
 
-**Pull map** (`P`) has a dot for each sampled token: its importance ratio across, its advantage A up; blue dots have
-A > 0, orange ones A < 0. In the last of several optimizer steps, yellow dots are silent: they are clipped, so the
-surrogate gives them no gradient. With one step per batch every ratio in that step is 1, so the map shows the ratio
-after the update; it then takes the place of Ratio too. "Moved with A" is the share of tokens that became likelier with
-A > 0 or less likely with A < 0, of all that moved. Tokens share weights, so it need not be 100 %. Ratios beyond the
-ends are drawn at the ends, marked ≤ and ≥. Drag a box with the mouse, or press `enter` for one region after the other
-(between 1 and the bounds, A > 0, then A < 0): Tokens and Answers then show only what is in it, its edges excluded, in
-every update. `f` and `F` go from token to token, `esc` shows all again. Tokens names the box as `/` takes it, as in
-`ratio 0.8..1.2 A 0..`; an end without a number is open.
+**Pull map** (`P`) has every sampled token at its importance ratio across and its advantage A up: • for 1 or 2 tokens, ●
+from 3 on, █ from 10 on. Blue dots have A > 0, orange ones A < 0, by the majority. In the last of several optimizer
+steps, a yellow × has silent tokens: they are clipped, so the surrogate gives them no gradient. With one step per batch
+every ratio in that step is 1, so the map shows the ratio after the update; it then takes the place of Ratio too. "Moved
+with A" is the share of tokens that became likelier with A > 0 or less likely with A < 0, of all that moved. Tokens
+share weights, so it need not be 100 %. Ratios beyond the ends are drawn at the ends, marked ≤ and ≥. Drag a box with
+the mouse, or press `enter` for one region after the other (between 1 and the bounds, A > 0, then A < 0): Tokens and
+Answers then show only what is in it, its edges excluded, in every update. `f` and `F` go from token to token, `esc`
+shows all again. Tokens names the box as `/` takes it, as in `ratio 0.8..1.2 A 0..`; an end without a number is open.
 
 **Trust region** replaces Ratio if surrogate=trpo: the search for one step. Each bar is an iteration of conjugate
 gradient; its height is the residual (logarithmic, three orders of magnitude). Below are the steps tried, as shares of
@@ -68,9 +68,9 @@ the last update, the most changed first; in little room, it names the bands with
 **Answer tree** (`T`) shows the answers to one prompt of the update on the screen, merged token by token as far as they
 agree. The bar behind a text is as long as the share of answers that begin this way. At the right are their number and
 their mean reward, a Monte-Carlo estimate of the value of this beginning. Green is above the mean reward of all answers
-to the prompt, red below it. If every reward of the update is 0 or 1, ✓ and ✗ mark whole answers. `▸` marks a branch that has no room to
-open. The highlighted line has the token under the cursor: `i` opens the probe there. `[` and `]` go through the
-updates.
+to the prompt, red below it. If every reward of the update is 0 or 1, ✓ and ✗ mark whole answers. `▸` marks a branch
+that has no room to open. The highlighted line has the token under the cursor: `i` opens the probe there. `[` and `]` go
+through the updates.
 
 {MAP_HELP}
 **Learning map** (`E`) shows the prompts that are never trained on, a column for each evaluation, sorted into bands. A

@@ -1,4 +1,4 @@
-"""The pull map: a dot per token, its importance ratio across and its advantage up."""
+"""The pull map: each token at its importance ratio across and its advantage up; the more tokens, the larger the dot."""
 
 from __future__ import annotations
 
@@ -20,13 +20,18 @@ from rlplay.ui.pull.pull_plane import Corner, Plane, plane, regions
 
 UP, DOWN, SILENT = "$scale-up", "$scale-down", "$warning"
 _INKS = RULE, SILENT, UP, DOWN, AXIS
+_ACROSS = "ratio"
+"""The name of the horizontal axis; the vertical one is A."""
 NO_STEP = "A dot for each token will be drawn here. Press `u` for the first update."
-_BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
-"""The dots of a braille cell, by row and column."""
+SILENCED, DENSE = "×", "•●█"
+"""The signs of a cell: clipped tokens, and from 1, 3 and 10 tokens on."""
+_FROM = (1, 3, 10)
+_KEY = " ".join(f"{sign} {least}" for sign, least in zip(DENSE, _FROM, strict=True))
+ALL_EQUAL = "Every advantage of this update is 0, so no token is pulled."
 
 
 _AT_ONCE = 1 << 15
-"""Tokens whose dots are computed together: their numbers then stay in the processor's cache."""
+"""Tokens whose places are computed together: their numbers then stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +54,14 @@ class PullMap(OfUpdate):
         return found.step, *(part.tobytes() for part in (found.ratio, found.advantage, found.silent))
 
     def draw(self, source: PlotData, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
-        """The dots; blue ones have A > 0, orange ones A < 0, and clipped ones stand out."""
+        """The dots; blue ones have A > 0, orange ones A < 0, and a cell with clipped ones is a ×."""
         found = pulls(source.live)
         if found is None or not len(found.ratio):
             over = source.live is not None and source.live.finished is not None
             none = LIGHT if source.light else NOT_COMPUTED
             return none if over else source.coming(NO_STEP)
+        if not found.advantages.any():
+            return source.worded(ALL_EQUAL)
         return _plot(found, _fences(source), size, source.box)
 
     def boxed(self, source: PlotData, size: Size, one: Corner, other: Corner) -> str:
@@ -77,7 +84,7 @@ class PullMap(OfUpdate):
         found = pulls(source.live)
         if found is None:
             return Content(self.title), Content("")
-        signs = Content.assemble(("A > 0", UP), " ", ("A < 0", DOWN))
+        signs = Content.assemble(("A > 0", UP), " ", ("A < 0", DOWN), source.worded(f" · {_KEY} tokens"))
         chosen = Content("")
         if source.box is not None:
             inside = int(source.box.holds(found).sum())
@@ -110,7 +117,13 @@ def _plot(found: Pulls, fences: tuple[float, ...], size: Size, box: PlaneBox | N
         if room and frame.first < bound < frame.last:
             notes.append((start, text, AXIS))
     ends = "≤" * bool((found.ratio < frame.first).any()), "≥" * bool((found.ratio > frame.last).any())
-    axis = frame.axis(ends[0] + number(frame.first), ends[1] + number(frame.last), notes)
+    first, last = ends[0] + number(frame.first), ends[1] + number(frame.last)
+    start = frame.left + len(first) + 1
+    if all(start + len(_ACROSS) < at for at, _, _ in notes):
+        notes.append((start, _ACROSS, AXIS))
+    axis = frame.axis(first, last, notes)
+    if "" in labels:
+        labels[labels.index("")] = "A"
     cells, inks = _cells(found, on, fences)
     content = painted([f"{label:>{frame.left - 1}} " for label in labels], cells, inks, _INKS, axis)
     return Picture(content if box is None else lit(content, frame.width, *on.covered(box)), frame)
@@ -127,16 +140,17 @@ def lit(content: Content, width: int, columns: range, lines: range) -> Content:
 def _cells(found: Pulls, on: Plane, fences: tuple[float, ...]) -> tuple[Array, Array]:
     """The characters of the cells, and the index of each one's colour in `_INKS`.
 
-    Dots have the colour that most of them have, silent ones first; there are rules where no dot is.
+    A dot has the colour that most of its tokens have; there are rules where no token is.
     """
     frame = on.frame
-    spots, silent = _counted(found, on)
-    dots = np.tensordot(spots.any(axis=-1), _BITS, axes=((1, 3), (0, 1)))
-    down, _, up = np.moveaxis(spots.sum(axis=(1, 3)), -1, 0)
+    tokens, silent = _counted(found, on)
+    down, _, up = np.moveaxis(tokens, -1, 0)
+    count = tokens.sum(axis=-1)
     zero = round((1 - float(on.scale.unit(np.array(0.0), log=False))) * (on.height - 1))
     ruled = {frame.column(bound) - frame.left for bound in (*fences, 1.0) if frame.first < bound < frame.last}
-    characters = np.where(dots > 0, (0x2800 + dots).astype("<u4").view("<U1"), " ")
-    bare = dots == 0
+    characters = np.array([" ", *DENSE])[np.searchsorted(_FROM, count, side="right")]
+    bare = count == 0
+    characters[silent > 0] = SILENCED
     characters[zero][bare[zero]] = "┈"
     for at in ruled:
         characters[bare[:, at], at] = "┊"
@@ -144,15 +158,15 @@ def _cells(found: Pulls, on: Plane, fences: tuple[float, ...]) -> tuple[Array, A
 
 
 def _counted(found: Pulls, on: Plane) -> tuple[Array, Array]:
-    """How many tokens are at each dot, by the sign of A, int [rows, 4, columns, 2, 3]; the silent ones of each cell."""
-    shape = on.height, 4, on.width, 2, 3
-    spots, silent = (np.zeros(math.prod(size), dtype=np.int64) for size in (shape, (on.height, on.width)))
+    """How many tokens are in each cell by the sign of A, int [rows, columns, 3], and how many of them are silent."""
+    shape = on.height, on.width, 3
+    tokens, silent = (np.zeros(math.prod(size), dtype=np.int64) for size in (shape, shape[:2]))
     for begin in range(0, len(found.ratio), _AT_ONCE):
         some = slice(begin, begin + _AT_ONCE)
         advantage, clipped = found.advantage[some], found.silent[some]
         x, y = on.dots(found.ratio[some], advantage)
-        places = (y * 2 * on.width + x) * 3 + np.sign(advantage).astype(np.int64) + 1
-        spots += np.bincount(places, minlength=len(spots))
+        cells = y // 4 * on.width + x // 2
+        tokens += np.bincount(cells * 3 + np.sign(advantage).astype(np.int64) + 1, minlength=len(tokens))
         if clipped.any():
-            silent += np.bincount(y[clipped] // 4 * on.width + x[clipped] // 2, minlength=len(silent))
-    return spots.reshape(shape), silent.reshape(on.height, on.width)
+            silent += np.bincount(cells[clipped], minlength=len(silent))
+    return tokens.reshape(shape), silent.reshape(shape[:2])

@@ -23,7 +23,7 @@ READABLE = 4.5
 
 _STRONG = (0.0, 0.22, 0.42, 0.66, 0.95)
 _SOFT = (0.0, 0.1, 0.22, 0.36, 0.52)
-_FALLBACK = {"scale-up": "#3f8fe8", "scale-down": "#e8812e", "scale-amount": "#2fa592"}
+FALLBACK = {"scale-up": "#3f8fe8", "scale-down": "#e8812e", "scale-amount": "#2fa592"}
 _SIXTEEN = {
     "scale-up": ("#00aaaa", "#0000aa"),
     "scale-down": ("#aa5500", "#aa0000"),
@@ -87,7 +87,7 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         return Style(color=color.rich_color, bold=bold)
 
     def scale(name: str, strengths: tuple[float, ...], cue: Style) -> tuple[Style, ...]:
-        end = Color.parse(variables.get(name, _FALLBACK[name]))
+        end = Color.parse(variables.get(name, FALLBACK[name]))
         shades = [Style()]
         for level in range(1, STEPS + 1):
             strong = level > STEPS // 2
@@ -105,7 +105,7 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
     # Underlining also distinguishes up from down in grey; with few colours, down is struck through.
     few = Style() if colours > 16 else Style(strike=True)
     accent, muted = Color.parse(variables["primary"]), variables["text-muted"]
-    up, down = (Color.parse(variables.get(name, _FALLBACK[name])) for name in ("scale-up", "scale-down"))
+    up, down = (Color.parse(variables.get(name, FALLBACK[name])) for name in ("scale-up", "scale-down"))
     return Palette(
         text=written(words),
         strong=written(words, bold=True),
