@@ -18,7 +18,7 @@ from rlplay.ui.format.bars import horizontal
 from rlplay.ui.format.number_cells import plain
 from rlplay.ui.format.shown_text import is_special, quoted, token_text
 from rlplay.ui.format.wrap import TokenPiece, wrap
-from rlplay.ui.parts.line_panel import LinePanel
+from rlplay.ui.parts.made_panel import MadePanel
 from rlplay.ui.plot.probability_lines import probability_lines, share_text
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.theme.inks import STEPS, Palette
@@ -32,44 +32,12 @@ _HIGHEST = 4
 """Cells of a candidate's bars over training, at most."""
 
 
-class ProbePanel(LinePanel, can_focus=False):
+class ProbePanel(MadePanel, can_focus=False):
     """Base of the panels: all lines are made from what is known about a prefix."""
 
     def __init__(self, probing: Probing, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.probing = probing
-        self._lines: list[list[Segment]] = []
-
-    def count(self) -> int:
-        """The number of lines."""
-        return len(self._lines)
-
-    def line(self, row: int) -> Iterable[Segment]:
-        """One line."""
-        return self._lines[row]
-
-    def on_resize(self) -> None:
-        """Make the lines for the new width."""
-        self.show()
-
-    def recolour(self) -> None:
-        """Make the lines again, because they contain styles."""
-        self._lines = list(self.made())
-        super().recolour()
-
-    def show(self) -> None:
-        """Make the lines for the current state."""
-        self._lines = list(self.made())
-        self.rebuild()
-
-    def made(self) -> Iterator[list[Segment]]:
-        """The lines of the panel."""
-        raise NotImplementedError
-
-    @property
-    def width(self) -> int:
-        """Cells of a line."""
-        return self.scrollable_content_region.width
 
 
 class ProbeText(ProbePanel, can_focus=True, inherit_bindings=False):

@@ -22,6 +22,7 @@ from rlplay.trace.questions import (
     Writer,
 )
 from rlplay.trace.records import Sampled
+from rlplay.ui.session.answer_at import answer_at
 
 TAILS = 6
 SAMPLES = 256
@@ -89,16 +90,11 @@ class Probing:
 
     def open(self, sampled: Sampled | None, cursor: tuple[int, int]) -> None:
         """Start at the token under the cursor of the main screen, if there is one."""
-        if sampled is None or cursor[0] >= len(sampled.group):
+        at = answer_at(sampled, cursor)
+        if at is None:
             return
-        completion, token = cursor
-        group = int(sampled.group[completion])
-        start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
-        self._begin(sampled.prompts[group], dict(sampled.columns[group]))
-        self.answer = [int(i) for i in sampled.token_ids[start:end]]
-        self.texts = list(sampled.texts[start:end])
-        self.pieces = {i: sampled.pieces.get(i, "") for i in self.answer}
-        self.place = min(token, len(self.answer))
+        self._begin(at.prompt, at.columns)
+        self.answer, self.texts, self.pieces, self.place = at.ids, at.texts, at.pieces, at.token
 
     def type(self, prompt: str, columns: dict[str, Any] | None = None, plain: bool | None = None) -> Peek:
         """Start with a prompt and an empty answer."""
