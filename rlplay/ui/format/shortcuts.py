@@ -14,6 +14,7 @@ KEY_NAMES = {
     "right_square_bracket": "]",
     "equals_sign": "=",
     "asterisk": "*",
+    "at": "@",
     "comma": ",",
     "semicolon": ";",
     "less_than_sign": "<",

@@ -26,7 +26,7 @@ from rlplay.ui.session.session import Session
 
 KEYS = (
     "`← →` place · `↑ ↓` candidate · `enter` force · `D` greedy · `N` samples · `V` value · `H` over training · "
-    "`W` writer · `tab` prompt · `=` columns · `M` plain · `?` help · `esc` close"
+    "`@` writer · `tab` prompt · `=` columns · `M` plain · `?` help · `esc` close"
 )
 FEW_KEYS = "`← → ↑ ↓` · `enter` force · `N` sample · `V` value · `H` training · `tab` · `esc` close"
 PROMPT = "your own prompt: tab comes here, enter asks"
@@ -51,7 +51,7 @@ The bars show the next-token distributions at that place, under the frozen **ref
 **policy**, at the run's temperature. They are updated after every update of the run.
 
 `enter` **forces** the chosen candidate: it goes to that place, and the model writes a new continuation. `D` continues
-greedily, always with the likeliest token. `N` samples six continuations, new ones each time. `W` switches the
+greedily, always with the likeliest token. `N` samples six continuations, new ones each time. `@` switches the
 writer, the policy or the reference; both get the same random numbers.
 
 **Value** (`V`): the mean reward of up to 256 answers sampled from here, with a 95 % interval. It is Wilson's score
@@ -108,7 +108,7 @@ The probe records nothing and does not change the run: neither its weights nor i
         Binding("N", "samples", "sample six continuations"),
         Binding("V", "value", "estimate the value, or stop"),
         Binding("H", "course", "candidates' probabilities over training"),
-        Binding("W", "writer", "switch the writer: policy or reference"),
+        Binding("at", "writer", "switch the writer: policy or reference"),
         Binding("equals_sign", "columns", "columns for the reward, for example answer: 4"),
         Binding("M", "plain", "plain text or chat template"),
         Binding("pageup", "scroll(-1)", "samples up"),
