@@ -33,6 +33,8 @@ SLIDERS = ("temperature", "gamma", "lam", "epsilon", "beta", "gap")
 """What the verb slider takes: settings, and the gap of two scores."""
 MAP_VIEWS = ("map", "optimal map")
 """What the verb curve shows of a world, besides metrics."""
+WEIGHT_VIEWS = ("moved", "layers", "neighbours")
+"""What the verb weights shows first."""
 VIEWS = ("belief", "tree", "pull", "learning")
 """The views with a verb of their own, which take the place of any curve."""
 
@@ -162,6 +164,10 @@ VERBS: dict[str, Verb] = {
              "mapping with prompt, columns, plain or completion, token; force: a token's text; then: samples, value, "
              "greedy or course",
              words="ask question prompt type chat what if why over the run course history"),
+        Verb("weights", "weights", ("W",), "panels", "screen",
+             "What the update moved in the weights, what each layer says of the token, which tokens are like it.",
+             "moved, layers or neighbours, or nothing",
+             words="layers matrices norm rank lora logit lens embedding neighbours parameters policy"),
         Verb("health", "health", ("h",), "panels", "screen",
              "Why does it not learn? Every check of this run, with its numbers and what to try.",
              words="problem diagnosis trouble broken"),

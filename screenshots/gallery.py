@@ -206,6 +206,8 @@ OCCASIONS: dict[str, Occasion] = {
     "write": lambda scene: _writing(scene, "reinforce"),
     "write, wrong": lambda scene: _writing(scene, "baseline", *"return rewards", "ctrl+r"),
     "write, the engine's lines": _engine_lines,
+    "weights, layers": lambda scene: _after_verb(scene, "weights", "tab"),
+    "weights, neighbours": lambda scene: _after_verb(scene, "weights", "tab", "tab"),
     "compare, token": lambda scene: _after_verb(scene, "compare", "p"),
     "compare, view": lambda scene: _after_verb(scene, "compare", "T"),
     "compare, curves": lambda scene: _after_verb(scene, "compare", "p", "p"),

@@ -8,6 +8,7 @@ import numpy as np
 
 from rlplay.exercises import exercise_called
 from rlplay.link.messages import AnyCommand, AnyEvent, LogLine
+from rlplay.trace.moved_weights import LayerReading, ModelPart, MovedWeight
 from rlplay.trace.questions import (
     BothNumbers,
     Continue,
@@ -17,14 +18,20 @@ from rlplay.trace.questions import (
     Imagined,
     Judge,
     Judged,
+    LayersRead,
+    Neighbours,
+    NeighboursFound,
     Peek,
     Peeked,
     Prefix,
+    ReadLayers,
     Recall,
     Recalled,
     Tail,
     Tried,
     TryCode,
+    Weigh,
+    Weighed,
     WhatIf,
 )
 from tests.recorded import TEMPLATE, VOCABULARY
@@ -76,6 +83,16 @@ def _answer(command: AnyCommand) -> AnyEvent | None:  # noqa: PLR0911 - one for 
             return Tried(exercise, number, compared=8, unit="answers", first=rows[0], rows=rows, remark=remark)
         case WhatIf(changes):
             return Imagined(changes, UPDATES, refused="a preview needs the engine")
+        case Weigh(update):
+            return _weighed(update)
+        case ReadLayers(prefix, token, update):
+            return _read(prefix, token, update)
+        case Neighbours(token, update):
+            cosines = [0.62 * 0.9**rank for rank in range(16)]
+            return NeighboursFound(
+                token, update, update - 1, "", list(range(40, 56)), [each - 0.004 for each in cosines], cosines, 0.9999,
+                pieces=dict(enumerate(VOCABULARY)),
+            )  # fmt: skip
     return None
 
 
@@ -94,6 +111,39 @@ def _peeked(prefix: Prefix) -> Peeked:
         probabilities=rng.uniform(0.3, 1, length).tolist(),
         top_ids=ids.tolist(), top=policy.tolist(), ref_top=reference.tolist(), **numbers,
     )  # fmt: skip
+
+
+def _weighed(update: int) -> Weighed:
+    """A model of four layers whose last ones moved most."""
+    rng, width = np.random.default_rng(update), 192
+    weights = [
+        MovedWeight("model.embed_tokens.weight", 0, "embedding", "tokens", [918, width], 176_256, 176_255, 86, 0.08)
+    ]
+    for layer in range(1, 5):
+        for part, labels in _MATRICES.items():
+            for label in labels:
+                spectrum = (np.arange(1, 49) ** -0.6 / 20).tolist()
+                weights.append(MovedWeight(
+                    f"model.layers.{layer - 1}.{part}.{label}.weight", layer, part, label, [width, width], width**2,
+                    width**2, 10.0, float(rng.uniform(0.02, 0.05)) * layer**0.5, 90.0 - 8 * layer, spectrum,
+                ))  # fmt: skip
+    weights.append(MovedWeight("model.norm.weight", 5, "norm", "norm", [width], width, width, 16.6, 0.005))
+    return Weighed(update, update - 1, layers=4, weights=weights, tied=True, done=True)
+
+
+_MATRICES: dict[ModelPart, tuple[str, ...]] = {"attention": ("q", "k", "v", "o"), "mlp": ("gate", "up", "down")}
+
+
+def _read(prefix: Prefix, token: int, update: int) -> LayersRead:
+    """The written token becomes the likeliest in the third layer."""
+    sides = []
+    for gain in (0.9, 1.0):
+        chances = [gain * share for share in (0.01, 0.08, 0.2, 0.45, 0.7)]
+        sides.append([
+            LayerReading([token, *range(60, 64)], [chance, 0.12, 0.06, 0.03, 0.01], chance, 1 if chance > 0.12 else 2)
+            for chance in chances
+        ])  # fmt: skip
+    return LayersRead(prefix, token, update, update - 1, "", sides[0], sides[1], dict(enumerate(VOCABULARY)))
 
 
 def _tail(seed: int, truncated: bool) -> Tail:

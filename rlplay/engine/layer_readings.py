@@ -21,7 +21,9 @@ from rlplay.engine.snapshots import SnapshotStore
 from rlplay.engine.state import State
 from rlplay.engine.weights_after import weights_after
 from rlplay.engine.weights_moved import last_before
-from rlplay.trace.questions import LayerReading, LayersRead, ReadLayers
+from rlplay.engine.world_policy import WorldPolicy
+from rlplay.trace.moved_weights import LayerReading
+from rlplay.trace.questions import LayersRead, ReadLayers
 
 CANDIDATES = 5
 """Tokens of each reading."""
@@ -38,6 +40,8 @@ def read_layers(question: ReadLayers, state: State, store: SnapshotStore) -> Lay
     lm = state.lm
     if not 0 <= question.token_id < lm.vocabulary:
         raise ValueError(f"a token id is outside the model's vocabulary of {lm.vocabulary}")
+    if isinstance(lm.policy, WorldPolicy):
+        raise ValueError("the policy of a world has no layers between its input and its output to read")
     beginning = readable(Beginning.of(question.prefix, state), lm)
     since = last_before(question.update, state, store)
     both = []

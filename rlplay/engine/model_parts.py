@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from rlplay.engine.checkpointing import layers_of
 from rlplay.engine.model import POLICY
-from rlplay.trace.questions import ModelPart
+from rlplay.trace.moved_weights import ModelPart
 
 _ATTENTION = re.compile(r"attn|attention", re.I)
 _MLP = re.compile(r"mlp|feed_?forward|ffn|experts?\b|moe|^fc\d|dense_(4h|h)_to", re.I)

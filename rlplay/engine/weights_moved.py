@@ -17,7 +17,8 @@ from rlplay.engine.snapshots import SnapshotStore
 from rlplay.engine.state import REWARD, State
 from rlplay.engine.weights_after import WeightsAfter, at_hand, weights_after
 from rlplay.engine.world_policy import is_table
-from rlplay.trace.questions import MovedWeight, Weigh, Weighed
+from rlplay.trace.moved_weights import MovedWeight
+from rlplay.trace.questions import Weigh, Weighed
 
 OPERATIONS = 4e10
 """Floating-point operations for the ranks of one update, at most: about a second of a processor."""
@@ -31,7 +32,9 @@ def weigh(question: Weigh, state: State, store: SnapshotStore, interrupted: Call
     """What `question.update` moved, and those before it back to the last whose weights are at hand.
 
     Norms come first, then ranks, those of the largest relative change first, until `OPERATIONS` are spent or something
-    else is asked. Raises ValueError, one line, if the weights are not at hand, or a snapshot is damaged.
+    else is asked; without all norms the answer is refused, but not `done`.
+
+    Raises ValueError, one line, if the weights are not at hand, or a snapshot is damaged.
     """
     since = last_before(question.update, state, store)
     with weights_after(since, state, store) as old, weights_after(question.update, state, store) as new:
@@ -65,7 +68,8 @@ def _answers(state: State, old: WeightsAfter, new: WeightsAfter, interrupted: Ca
         for weight in weights:
             answer = replace(answer, weights=[*answer.weights, weight.described(old, new, device)])
             if interrupted():
-                raise ValueError("the engine was asked something else meanwhile")
+                yield Weighed(new.update, old.update, refused="the engine was asked something else meanwhile")
+                return
             if time.monotonic() - told >= _TELL_EVERY:
                 told = time.monotonic()
                 yield answer

@@ -51,7 +51,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe, pair_of
 from rlplay.trace.records import Choice
 from rlplay.trace.text import brief, quote
-from rlplay.verbs import MAP_VIEWS, PANELS, SLIDERS, STAGES, VERBS
+from rlplay.verbs import MAP_VIEWS, PANELS, SLIDERS, STAGES, VERBS, WEIGHT_VIEWS
 
 _MOST_CHOICES = 9
 Pace = Literal["token", "phase", "step", "update"]
@@ -273,7 +273,7 @@ def _look(verb: str, argument: Any) -> ScreenVerb:
     if argument is None and verb not in ("curve", "focus", "sort", "stage", "maths"):
         return ScreenVerb(verb, None)
     match verb:
-        case "lens" | "knobs" | "panel" | "stage" | "slider":
+        case "lens" | "knobs" | "panel" | "stage" | "slider" | "weights":
             _known("setting" if verb == "knobs" else verb, argument, _NAMES[verb])
         case "curve":
             if describe(_text(verb, argument)) is None and pair_of(argument) is None:
@@ -308,6 +308,7 @@ _NAMES: dict[str, Sequence[str]] = {
     "knobs": list(KNOBS),
     "panel": PANELS,
     "stage": STAGES,
+    "weights": WEIGHT_VIEWS,
 }
 """The names that a verb takes."""
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rlplay.trace.moved_weights import LayerReading, MovedWeight
 from rlplay.trace.records import Credited, Stepped
 
 Writer = Literal["policy", "reference"]
@@ -247,30 +248,11 @@ class Recalled(Response, frozen=True):
     done: bool = False
 
 
-ModelPart = Literal["embedding", "attention", "mlp", "norm", "head", "value", "other"]
-
-
-class MovedWeight(msgspec.Struct, frozen=True):
-    """What an update moved in one tensor W of the model; ‖·‖ is the Frobenius norm, Δ the weight's change.
-
-    Of a matrix with LoRA adapters, W is the base with them, Δ the change of what they add.
-    """
-
-    name: str
-    layer: int  # from 1; 0 before the layers, one more than there are after them
-    part: ModelPart
-    label: str  # short: q, down
-    shape: list[int]
-    numbers: int  # trained ones
-    changed: int  # of these, as the model has them: weights in bfloat16 may not notice a small step
-    size: float  # ‖W‖ before
-    moved: float  # ‖Δ‖
-    rank: float | None = None  # effective rank of Δ; None: no matrix, or not computed
-    spectrum: list[float] = []  # the largest singular values of Δ, as shares of their sum
-
-
 class Weighed(Response, frozen=True):
-    """The answer to a `Weigh`: what changed between the ends of two updates, `since` and `update`."""
+    """The answer to a `Weigh`: what changed between the ends of two updates, `since` and `update`.
+
+    Refused, but not `done`: something else was asked meanwhile.
+    """
 
     update: int
     since: int = 0
@@ -284,15 +266,6 @@ class Weighed(Response, frozen=True):
     squares: dict[str, list[float]] = {}  # of a table: how far each move's number moved, by what it was seen in
     moves: list[str] = []  # of a table
     done: bool = False
-
-
-class LayerReading(msgspec.Struct, frozen=True):
-    """A next-token distribution, read after one layer: candidates, and how likely the token is that was written."""
-
-    top_ids: list[int]
-    top: list[float]
-    written: float
-    rank: int  # of the written token, from 1
 
 
 class LayersRead(Response, frozen=True):

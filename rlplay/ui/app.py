@@ -47,6 +47,7 @@ from rlplay.ui.terminal.gate import GatedApp
 from rlplay.ui.theme.curve_inks import curve_inks
 from rlplay.ui.theme.inks import FALLBACK
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet
+from rlplay.ui.weights import weights_actions
 from rlplay.ui.writing import writing_actions
 from rlplay.verbs import VERBS
 
@@ -61,6 +62,7 @@ ACTING = (
     run_actions,
     probe_actions,
     writing_actions,
+    weights_actions,
     help_actions,
 )
 """Whose actions need nothing but the playground."""

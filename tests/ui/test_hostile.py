@@ -41,6 +41,7 @@ KEYS = {
     "log": ("y", "right"),
     "knobs": ("tab", "y", "down"),
     "timeline": ("up", "y"),
+    "weights": ("right", "tab", "tab"),
 }
 """What is pressed on a screen, where it is not tab."""
 
@@ -50,6 +51,7 @@ SEEN = {
     "Started.model", "Started.device", "Started.run_id", "Sampled.prompts", "Sampled.texts", "Sampled.pieces",
     "Sampled.columns", "Scored.parts: name", "Scored.gold: name", "Finished.metrics: name", "Finished.timings: name",
     "Changed.value", "Notice.text", "LogLine.text", "Loading.what", "Peeked.texts", "Peeked.pieces", "Peeked.refused",
+    "MovedWeight.label", "Weighed.refused", "LayersRead.pieces", "NeighboursFound.pieces",
     "Tail.texts", "Estimated.refused", "Recalled.refused", "Tried.error", "Tried.printed",
     "Imagined.refused", "Failed.text", "code: scenario",
 }  # fmt: skip

@@ -40,6 +40,7 @@ GIVEN = {
     "slider": "gamma",
     "morph": 5,
     "probe": {"completion": 0, "token": 1},
+    "weights": "layers",
     "glossary": "advantage",
     "say": "Look.",
     "ask": {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."},
@@ -96,9 +97,17 @@ async def test_each_can_be_performed_by_name_while_a_run_plays():
                 await pilot.pause()
                 await home(pilot)
         kinds = [type(command).__name__ for command in source.commands]
-        assert set(kinds) == {"Advance", "Pause", "Rewind", "Set", "Peek", "RecordView"}, (
-            "each that concerns the engine"
-        )
+        assert set(kinds) == {
+            "Advance",
+            "Pause",
+            "Rewind",
+            "Set",
+            "Peek",
+            "Weigh",
+            "ReadLayers",
+            "EndProbe",
+            "RecordView",
+        }, "each that concerns the engine"
         assert app.play.session.shown.number == 2
         assert not app.play.session.failed
         await app.play.perform("quit")

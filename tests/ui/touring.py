@@ -21,13 +21,19 @@ from rlplay.trace.questions import (
     Imagined,
     Judge,
     Judged,
+    LayersRead,
+    Neighbours,
+    NeighboursFound,
     Peek,
     Peeked,
+    ReadLayers,
     Recall,
     Recalled,
     Tail,
     Tried,
     TryCode,
+    Weigh,
+    Weighed,
     WhatIf,
 )
 from rlplay.ui.app import RlplayApp
@@ -111,6 +117,12 @@ class Answering(Fed):
                 return _full(Tried, exercise=exercise, number=number, passed=False)
             case WhatIf(changes):
                 return Imagined(changes, 3, refused="x")
+            case Weigh(update):
+                return _full(Weighed, update=update, moves=[], squares={}, done=True)
+            case ReadLayers(prefix, token, update):
+                return _full(LayersRead, prefix=prefix, token_id=token, update=update, pieces=pieces | {token: "x"})
+            case Neighbours(token, update):
+                return _full(NeighboursFound, token_id=token, update=update, pieces=pieces | {token: "x"})
         return None
 
 

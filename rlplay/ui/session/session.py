@@ -16,7 +16,19 @@ from rlplay.plain_yaml import PlainYamlError
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.scenario_world import step_word, world_of
 from rlplay.trace.kinds import SomeSettings
-from rlplay.trace.questions import AnyProbed, Continued, Estimated, Judged, Peeked, Reached, Recalled, Tried
+from rlplay.trace.questions import (
+    AnyAnswer,
+    Continued,
+    Estimated,
+    Judged,
+    LayersRead,
+    NeighboursFound,
+    Peeked,
+    Reached,
+    Recalled,
+    Tried,
+    Weighed,
+)
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound, Sampled, SettingsChange, Started
 from rlplay.trace.run import Run
 from rlplay.trace.runfile_format import RunFileError
@@ -26,6 +38,7 @@ from rlplay.ui.session.happenings import Happening, Moved, Restored
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.session.reaching import Reaching
 from rlplay.ui.session.source import Source
+from rlplay.ui.session.weighing import Weighing
 from rlplay.ui.session.writing import Writing
 from rlplay.ui.words.changed_settings import reverting_changes
 from rlplay.ui.words.narration import Place
@@ -55,6 +68,7 @@ class Session:
         self.reset: list[Changed] = []  # settings reverted by going back, until another update is sampled
         self.probing = Probing()
         self.writing = Writing()
+        self.weighing = Weighing()
         self.judged: Judged | None = None  # the last answer about a pair
         self.reaching: Reaching | None = None  # what was asked last about another reward
         self.version = 0  # another one after every change
@@ -209,8 +223,6 @@ class Session:
                 self.failed, self.loading, self.asked, self.going_back_to = event, None, "", None
                 self._note(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))
                 self.touch("status", "log")
-            case Judged() | Reached() | Peeked() | Continued() | Estimated() | Recalled() | Tried():
-                self._answered(event)
             case LogLine():
                 self._note(event)
                 self.touch("log")
@@ -225,8 +237,10 @@ class Session:
                 self.touch("update")
             case Recorded():
                 self._record(event.record)
+            case _:
+                self._answered(event)
 
-    def _answered(self, answer: Judged | Reached | Tried | AnyProbed) -> None:
+    def _answered(self, answer: AnyAnswer) -> None:
         match answer:
             case Judged():
                 self.judged = answer
@@ -235,7 +249,9 @@ class Session:
                     self.reaching.take(answer)
             case Tried():
                 self.writing.take(answer)
-            case _:
+            case Weighed() | LayersRead() | NeighboursFound():
+                self.weighing.take(answer)
+            case Peeked() | Continued() | Estimated() | Recalled():
                 self.probing.take(answer)
 
     def _record(self, record: AnyRecord) -> None:
