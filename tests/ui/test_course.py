@@ -58,7 +58,7 @@ def test_a_change_of_a_hundredth_is_coloured(colours: Palette) -> None:
     recalled = Recalled(HERE, [7], updates=[0, 1, 2, 3], probabilities=[[0.5], [0.505], [0.75], [0.25]])
     _, line = probability_lines(recalled, {}, None, 80, colours)
     styles = [segment.style for segment in line if segment.text in "▂▄▆"]
-    assert styles[::4] == [colours.accent, colours.accent, colours.up_text, colours.down_text]
+    assert styles[::4] == [colours.text, colours.text, colours.up_text, colours.down_text]
 
 
 def test_the_first_update_alone_is_a_course_too(colours: Palette) -> None:

@@ -62,7 +62,7 @@ def test_help_texts_become_styled_lines():
     text = markdown("# Title\n\nThe `c` key, and\nthe **panel**.\nOne of:\n* first,\n  goes on\n* second\n")
     assert text.plain == "Title\n\nThe c key, and the panel. One of:\n• first, goes on\n• second"
     styles = {text.plain[span.start : span.end]: span.style for span in text.spans}
-    assert styles == {"Title": "bold $accent", "c": "$accent", "panel": "bold"}
+    assert styles == {"Title": "bold $foreground", "c": "bold $foreground", "panel": "bold"}
 
 
 async def test_a_part_without_help_is_explained_by_what_is_around_it():

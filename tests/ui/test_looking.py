@@ -8,10 +8,10 @@ from tests.ui.stage import on_screen, pressed, settled
 SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
 
 
-def colours(app) -> set[str]:
-    """Of the borders of what is in sight."""
+def borders(app) -> set[tuple[str, str]]:
+    """Line and colour of the borders of what is in sight."""
     panels = [app.panels.rollouts, app.panels.tokens, app.panels.inspector, *app.panels.curves.panels]
-    return {panel.styles.border_top[1].hex6 for panel in panels if panel.region.area}
+    return {(panel.styles.border_top[0], panel.styles.border_top[1].hex6) for panel in panels if panel.region.area}
 
 
 async def looking_back(pilot, source) -> None:
@@ -29,17 +29,17 @@ async def test_the_whole_frame_changes_and_one_key_leads_back(size, key, panel):
         await settled(pilot)
         await app.play.perform("panel", panel)
         await settled(pilot)
-        before = colours(app)
+        before = borders(app)
         await looking_back(pilot, source)
         await settled(pilot)
         assert app.play.session.looking == 2
         assert "◉ looking at update 2  v back to live" in str(app.panels.header.render())
         assert "update 3" in str(app.panels.header.render()), "how far the run is stays in sight"
-        assert not colours(app) & before, "no border looks as it does at present"
+        assert not borders(app) & before, "no border looks as it does at present"
         await pressed(pilot, key)
         assert app.play.session.looking is None
         assert "looking" not in str(app.panels.header.render())
-        assert colours(app) == before
+        assert borders(app) == before
 
 
 @SIZES
@@ -49,8 +49,8 @@ async def test_what_is_lit_of_the_phases_differs(size):
         past = {str(span.style) for span in app.panels.phases._content.spans}
         await pressed(pilot, "v")
         present = {str(span.style) for span in app.panels.phases._content.spans}
-        assert "bold $background on $warning" in past - present
-        assert "bold $background on $primary" in present - past
+        assert "bold $background on $text-muted" in past - present
+        assert "bold $background on $foreground" in present - past
 
 
 async def test_what_was_looked_at_is_noted_with_what_is_done_next_and_only_where_it_changed():

@@ -203,7 +203,7 @@ async def test_the_letters_of_compared_runs_are_readable_and_distinct_in_every_t
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_what_the_panels_write_can_be_read(theme):
     inks = palette({**theme.to_color_system().generate(), **theme.variables})
-    for ink in (inks.text, inks.muted, inks.accent, inks.warning, inks.error, inks.up_text, inks.down_text):
+    for ink in (inks.text, inks.muted, inks.mark, inks.warning, inks.error, inks.up_text, inks.down_text):
         assert contrast(Color.from_rich_color(ink.color), Color.parse(theme.background)) >= READABLE
 
 

@@ -120,7 +120,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         self._repeated = {} if update is None else repeated(update, order)
         self._rows = [] if self._sampled is None else _aligned_rows(token_rows)
         self._row_of = {completion: row for row, (_, completion) in enumerate(self._rows) if completion >= 0}
-        named = Content.assemble("Answers", (f" · {found}" if found else "", "$accent"))
+        named = Content.assemble("Answers", (f" · {found}" if found else "", "bold $foreground"))
         if not found:
             named = Content.assemble("Answers", (_distribution(update, sort, self.outer_size.width - CORNERS), _FAINT))
         columns = COLUMNS[kind]
@@ -181,7 +181,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
             numbers = f"{numbers.partition(' ±')[0]} all equal".strip()
         if not numbers:
             numbers = f"{count} answer{'s' * (count > 1)}"
-        yield Segment(numbers, self.palette.warning if group in self._silent else self.palette.muted)
+        yield Segment(numbers, self.palette.text if group in self._silent else self.palette.muted)
 
     def _completion(self, completion: int, width: int) -> Iterable[Segment]:
         sampled, scored = self._sampled, self._scored
@@ -190,7 +190,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         base = self.palette.strong if here else self.palette.text
         own = sampled.mask[sampled.offsets[completion] : sampled.offsets[completion + 1]]
         length, unit = (int(own.sum()) if self._word == "move" else len(own)), f" {self._word[:3]}"
-        yield Segment("▸ " if here else "  ", self.palette.key)
+        yield Segment("▸ " if here else "  ", self.palette.mark)
         mean = np.nan if self._means is None else float(self._means[completion])
         style = self.palette.muted
         if abs(mean) >= 0.005:
@@ -214,7 +214,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
                 f"{length:>{min(room, 5)}}{unit}" if room >= 4 else f"{length:>{min(width - used - 1, 4)}}",
                 self.palette.muted,
             )
-            yield Segment("…" if cut else " ", self.palette.warning)
+            yield Segment("…" if cut else " ", self.palette.text)
         if scored is not None and len(scored.parts) > 1 and width >= 24 + (PART_WIDTH + 6) * len(scored.parts):
             for name, part in scored.parts.items():
                 yield Segment(f"  {visible(name)[:6]} {plain(float(part[completion])):>5}", self.palette.muted)

@@ -26,7 +26,7 @@ class SortScreen(Dialogue[None]):
     SortScreen { align: left middle; background: transparent; }
     SortScreen OptionList {
         width: 40; max-width: 100%; height: auto; max-height: 80%; padding: 0 1; background: $background;
-        scrollbar-size-vertical: 1; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        scrollbar-size-vertical: 1; border: round $accent; border-title-color: $foreground; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
     """
@@ -52,7 +52,7 @@ class SortScreen(Dialogue[None]):
     def _line(self, name: str) -> Content:
         mark = "▸ " if name == self._sort.name else "  "
         arrow = f" {ARROWS[self._sort.falling]}" if name and name == self._sort.name else ""
-        return Content.assemble((mark, "$accent"), visible(name) or AS_SAMPLED, (arrow, "$accent"))
+        return Content.assemble((mark, "bold $foreground"), visible(name) or AS_SAMPLED, (arrow, "bold $foreground"))
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:

@@ -9,7 +9,14 @@ from textual.content import Content
 from rlplay.trace.text import visible_lines
 from rlplay.ui.format.shown_text import TICK
 
-KEY, QUIET, STRONG, GOOD, BAD, WARN = "$accent", "$text-muted", "bold $foreground", "$success", "$error", "$warning"
+KEY, QUIET, STRONG, GOOD, BAD, WARN = (
+    "bold $foreground",
+    "$text-muted",
+    "bold $foreground",
+    "$success",
+    "$error",
+    "$warning",
+)
 _KEY = re.compile(r"`([^`]+)`")
 
 

@@ -17,7 +17,7 @@ def markdown(text: str) -> Content:
 
 def _block(text: str) -> Content:
     if text.startswith("# "):
-        return Content.styled(text[2:], "bold $accent")
+        return Content.styled(text[2:], "bold $foreground")
     before, *items = _ITEM.split(text)
     lines = [_words(before)] if before else []
     return Content("\n").join([*lines, *(Content.assemble("• ", _words(item)) for item in items)])
@@ -26,5 +26,5 @@ def _block(text: str) -> Content:
 def _words(text: str) -> Content:
     """A paragraph on one line, which the widget wraps to its own width."""
     pieces = _MARKED.split(" ".join(text.split()))
-    styles = ("", "$accent", "bold")
+    styles = ("", "bold $foreground", "bold")
     return Content.assemble(*((piece, styles[at % 3]) for at, piece in enumerate(pieces) if piece))

@@ -156,7 +156,7 @@ class GlossaryScreen(Dialogue[tuple[str, str] | None]):
 
 def entry(term: Term) -> Content:
     """Everything about one term."""
-    lines = [Content.styled(term.name, "bold $accent"), Content(term.text)]
+    lines = [Content.styled(term.name, "bold $foreground"), Content(term.text)]
     if term.formula:
         lines += [Content(""), *(Content.styled(line, "bold") for line in term.formula.split("\n"))]
     if term.algorithm:
@@ -166,7 +166,7 @@ def entry(term: Term) -> Content:
     if term.moment is not None:
         lesson, words = term.moment
         there = Content(f" {lesson} ").stylize(Style.from_meta({"@click": "screen.lesson"}))
-        head = Content.assemble(("ctrl+l", "bold $accent"), ("  lesson: ", "$text-muted"), there)
+        head = Content.assemble(("ctrl+l", "bold $foreground"), ("  lesson: ", "$text-muted"), there)
         lines += [Content(""), head, Content.styled(f"“… {words} …”", "$text-muted")]
     if term.aliases:
         lines += [Content(""), Content.styled(f"also: {', '.join(term.aliases)}", "$text-muted")]
@@ -186,7 +186,7 @@ def _place(verb: str, argument: Any) -> list[Content]:
     """Where the screen shows the term, with the registry's explanation."""
     kind, title, formula, reading = _row(verb, argument)
     there = Content(f" {title} ").stylize(Style.from_meta({"@click": "screen.jump"}))
-    head = Content.assemble(("enter", "bold $accent"), (f"  {kind} ", "$text-muted"), there)
+    head = Content.assemble(("enter", "bold $foreground"), (f"  {kind} ", "$text-muted"), there)
     if formula:
         head = Content.assemble(head, (f" = {formula}", "$text-muted"))
     return [head, Content.styled(reading, "$text-muted")] if reading else [head]

@@ -107,16 +107,16 @@ evaluations, `space` plays them. `esc` closes.
         if row == 0:
             yield Segment("  " + "held out after update".ljust(room), self.palette.muted)
             for at in chosen:
-                style = self.palette.key if at == self.at else self.palette.muted
+                style = self.palette.mark if at == self.at else self.palette.muted
                 yield Segment(str(self.updates[at]).rjust(cell), style)
             return
         course, here = self.courses[row - 1], row - 1 == self.cursor
-        yield Segment("▸ " if here else "  ", self.palette.key)
+        yield Segment("▸ " if here else "  ", self.palette.mark)
         beside = "".join(f" · {visible(column_text(value))}" for value in list(course.columns.values())[:1])
         text = set_cell_size(visible(course.prompt), max(room - len(beside) - 1, 8))
         yield Segment(set_cell_size(text + beside, room), self.palette.strong if here else self.palette.text)
         for at in chosen:
-            yield Segment(self._shade(course.rewards[at]).rjust(cell), self.palette.accent)
+            yield Segment(self._shade(course.rewards[at]).rjust(cell), self.palette.strong)
         style = {"learned": self.palette.good, "forgotten": self.palette.warning}.get(course.kind, self.palette.muted)
         yield Segment("  " + course.kind + (f" at {course.flip}" if course.flip is not None else ""), style)
 
@@ -228,5 +228,7 @@ class LearningScreen(Following[None]):
         update = self.query_one(PromptCourses).updates[at]
         when = f"after update {update}" if update else "before training"
         return Content.assemble(
-            (f"{when}  ", "$primary"), (f"{plain(course.rewards[at])}  ", "bold"), visible(course.answers[at][0])
+            (f"{when}  ", "bold $foreground"),
+            (f"{plain(course.rewards[at])}  ", "bold"),
+            visible(course.answers[at][0]),
         )

@@ -143,12 +143,12 @@ def _statistics(panel: Widget | None, settings: Settings, word: str) -> Iterator
 
 
 def _block(title: str, symbol: str, formula: str, reading: str) -> Content:
-    head = Content.assemble((title, "bold"), (f"  {symbol}", "$accent"), (f"  = {formula}", "$text-muted"))
+    head = Content.assemble((title, "bold"), (f"  {symbol}", "bold"), (f"  = {formula}", "$text-muted"))
     return Content("\n").join([head, Content(reading)]) if reading else head
 
 
 def _keys(panel: Widget | None, own_keys: Mapping[str, str], word: str) -> Content:
-    rows = [Content.styled("Keys", "bold $accent")]
+    rows = [Content.styled("Keys", "bold $foreground")]
     own = [
         (_written(own_keys.get(binding.id or "", binding.key).split(",")), binding.description)
         for binding in (panel.BINDINGS if panel is not None else ())
@@ -172,7 +172,7 @@ def _keys(panel: Widget | None, own_keys: Mapping[str, str], word: str) -> Conte
         groups.append((title, entries))
     for title, entries in groups:
         rows += [Content(""), Content.styled(title, "$text-muted")] if entries else []
-        rows += [Content.assemble((f"{keys:>9}  ", "bold $accent"), worded(words, word)) for keys, words in entries]
+        rows += [Content.assemble((f"{keys:>9}  ", "bold $foreground"), worded(words, word)) for keys, words in entries]
     return Content("\n").join([*rows, Content(""), _PALETTE])
 
 
@@ -181,5 +181,5 @@ def _written(keys: Iterable[str]) -> str:
 
 
 _PALETTE = Content.assemble(
-    (f"{'ctrl+p':>9}  ", "bold $accent"), "Every command by name; also themes and a screenshot."
+    (f"{'ctrl+p':>9}  ", "bold $foreground"), "Every command by name; also themes and a screenshot."
 )

@@ -27,13 +27,13 @@ WIDEST = 400
 def row(draft: Draft, knob: Knob, width: int) -> Content:
     """A line of `width` cells; if not all choices fit, it counts the rest."""
     changed, idle = draft.changed(knob.name), draft.idle(knob.name)
-    ink = "$accent bold" if changed else "$text-muted" if idle else "$foreground bold"
+    ink = "$foreground bold" if changed else "$text-muted" if idle else "$foreground"
     was = f"was {_brief(shown(draft.original(knob.name)))}   " if changed else ""
     aside = "no effect" if idle else allowed(draft, knob, width - _TITLE - _VALUE - len(was))
     if draft.fixed(knob.name):
         aside = "fixed"
     return Content.assemble(
-        ("● " if changed else "  ", "$accent"),
+        ("● " if changed else "  ", "bold $foreground"),
         (f"{knob.title:<{_TITLE - 2}}", "$text-muted" if idle else ""),
         (f"{_brief(shown(draft.value(knob.name))):<{_VALUE - 1}} ", ink),
         (was + aside, "$text-muted"),
@@ -80,8 +80,8 @@ def reproduced(reproduction: Reproduction, settings: Settings) -> list[Content]:
     """The command with these settings, and their share code."""
     code, remark = reproduction.code(settings)
     return [
-        Content.assemble(("$ ", "$text-muted"), (visible(reproduction.command(settings)), "$accent")),
-        Content.assemble((f"{code} " if code else "", "$accent"), (remark, "$text-muted")).rstrip(),
+        Content.assemble(("$ ", "$text-muted"), (visible(reproduction.command(settings)), "bold $foreground")),
+        Content.assemble((f"{code} " if code else "", "bold $foreground"), (remark, "$text-muted")).rstrip(),
     ]
 
 

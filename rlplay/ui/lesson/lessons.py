@@ -150,7 +150,7 @@ class LessonsScreen(Dialogue[str | None]):
         asks += f" · {acts} to do" if acts else ""
         asks += f" · {len(quiz)} in the quiz" if quiz else ""
         lines = [
-            Content.styled(scenario.title, "bold $accent"),
+            Content.styled(scenario.title, "bold $foreground"),
             Content(scenario.question),
             Content(""),
             Content(scenario.summary.strip()),

@@ -178,7 +178,7 @@ def _timings(finished: Finished | None, size: Size) -> list[Content]:
     bars = [
         Content.assemble(
             (f"{visible(name):<9}", "$text-muted"), f"{timings[name]:7.2f} s {timings[name] / whole:4.0%} ",
-            (f"{'▇' * round(cells * timings[name] / longest):<{cells}}", "$primary"),
+            (f"{'▇' * round(cells * timings[name] / longest):<{cells}}", "$text-muted"),
             (f" {PARTS.get(name, '')}", "$text-muted"),
         )
         for name in order

@@ -24,7 +24,7 @@ class CopyingScreen(Following[bool]):
     CopyingScreen { align: center middle; background: transparent; }
     CopyingScreen SteadyStatic {
         display: none; width: 44; height: 3; padding: 0 1; background: $background; border: round $accent;
-        border-title-color: $accent; border-title-style: bold; border-subtitle-color: $text-muted;
+        border-title-color: $foreground; border-title-style: bold; border-subtitle-color: $text-muted;
     }
     CopyingScreen.-long { background: $background 70%; SteadyStatic { display: block; } }
     """
@@ -71,7 +71,7 @@ class CopyingScreen(Following[bool]):
             self.dismiss(self._made)
             return
         filled = round(self._share * _BAR)
-        bar = ("━" * filled, "$primary"), ("━" * (_BAR - filled), "$border")
+        bar = ("━" * filled, "$foreground"), ("━" * (_BAR - filled), "$border")
         self.query_one(SteadyStatic).say(
             Content.assemble(*bar, f" {self._share:>4.0%}  ", "cancelling" * self._cancelled)
         )

@@ -77,7 +77,7 @@ class AskedList(LinePanel):
             yield Segment(f" · {section.note}", self.palette.muted if section.asked else self.palette.warning)
             return
         here = row == self._places[self.cursor]
-        yield Segment("▸ " if here else "  ", self.palette.key)
+        yield Segment("▸ " if here else "  ", self.palette.mark)
         yield Segment(f"{SIGNS[asked.verdict]} {signed(asked.change):>6}", self._ink(asked.verdict))
         yield Segment(f"{plain(asked.before.mean):>7} → {plain(asked.after.mean):<6} ", self.palette.muted)
         yield Segment(visible(asked.prompt), self.palette.strong if here else self.palette.text)
@@ -144,7 +144,7 @@ class BothAnswers(LinePanel, can_focus=False):
     def _lay_out(self) -> None:
         self._lines = []
         if self._asked is not None:
-            heads = [[Segment(set_cell_size(head, self._half), self.palette.accent)] for head in self._heads]
+            heads = [[Segment(set_cell_size(head, self._half), self.palette.strong)] for head in self._heads]
             self._lines.append((heads[0], heads[1]))
             for before, after in _pairs(self._asked):
                 shared = _shared(visible(before[0]), visible(after[0]))

@@ -14,7 +14,7 @@ class Caption(Widget):
 
     DEFAULT_CSS = """
     Caption { dock: bottom; height: auto; max-height: 10; padding: 0 1; background: $background;
-        border-left: outer $accent; }
+        border-left: outer $foreground; }
     """
 
     def __init__(self, narrator: Narrator) -> None:

@@ -49,7 +49,7 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
 """
     DEFAULT_CSS = """
     Narrator { height: auto; min-height: 3; max-height: 9; padding: 0 1; border-left: outer $border;
-        &.-lesson { border-left: outer $accent; }
+        &.-lesson { border-left: outer $foreground; }
         &.-warning { border-left: outer $warning; }
         link-style: none; link-color: $foreground; link-background: $surface;
         link-style-hover: none; link-color-hover: $background; link-background-hover: $accent;

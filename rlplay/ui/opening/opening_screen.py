@@ -35,9 +35,9 @@ _ROLES = {
     "good": "$success",
     "bad": "$error",
     "curve": "$secondary",
-    "key": "bold $accent",
+    "key": "bold $foreground",
     "way": "$foreground on $panel",
-    "way key": "bold $accent on $panel",
+    "way key": "bold $foreground on $panel",
     "chosen": "bold $background on $accent",
 }
 

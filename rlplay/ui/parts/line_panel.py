@@ -242,9 +242,9 @@ class LinePanel(Panel, ScrollView, can_focus=True):
         return Strip([Segment(" " * left), *middle]).adjust_cell_length(width).apply_style(self._ground)
 
     def _centred(self, text: str, width: int) -> list[Segment]:
-        """One centred line of the sentence, with keys in the accent colour."""
+        """One centred line of the sentence, with keys in bold."""
         parts = text.split("`")
         around = width - sum(map(len, parts))
-        styles = self.palette.muted, self.palette.accent
+        styles = self.palette.muted, self.palette.strong
         words = [Segment(part.replace(TICK, "`"), styles[at % 2]) for at, part in enumerate(parts)]
         return [Segment(" " * (around // 2)), *words, Segment(" " * (around - around // 2))]

@@ -30,7 +30,7 @@ class Dialogue(OverAnother, ModalScreen[ScreenResultType]):
     Dialogue { align: center middle; background: $background 70%; }
     Dialogue > Vertical, Dialogue > VerticalScroll {
         max-width: 100%; padding: 0 1; background: $background; scrollbar-size-vertical: 1;
-        border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border: round $accent; border-title-color: $foreground; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
     """

@@ -43,7 +43,7 @@ def probability_lines(
         for above in range(high - 1, 0, -1):
             yield [Segment(" " * (_NAME + 8)), *_drawn(shares[rows], shares[0], palette, above, high)]
         yield [
-            Segment("▸ " if here else "  ", palette.key),
+            Segment("▸ " if here else "  ", palette.mark),
             Segment(set_cell_size(quoted(pieces.get(token, "")), _NAME), palette.strong if here else palette.text),
             Segment(f"{share_text(shares[0])}  ", palette.muted),
             *_drawn(shares[rows], shares[0], palette, 0, high),
@@ -57,7 +57,7 @@ def _drawn(shares: np.ndarray, first: float, palette: Palette, above: int, high:
     """The cells `above` the lowest of the bars, which are `high` cells for 1."""
     for share in shares:
         moved = share - first
-        style = palette.accent if abs(moved) < 0.01 else palette.up_text if moved > 0 else palette.down_text
+        style = palette.text if abs(moved) < 0.01 else palette.up_text if moved > 0 else palette.down_text
         yield Segment(bar(float(share) * high - above, least=1 if share >= 0.005 and not above else 0), style)
 
 

@@ -144,11 +144,11 @@ class ProbeBars(ProbePanel):
             mark = "▸ " if here else "· " if token == at_place else "  "
             name = set_cell_size(quoted(peeked.pieces.get(token, "")), text)
             yield [
-                Segment(mark, self.palette.key if here else self.palette.muted),
+                Segment(mark, self.palette.mark if here else self.palette.muted),
                 Segment(name, style),
                 *self._bar(reference, bar, self.palette.muted, self.palette.muted),
                 *self._bar(
-                    policy, bar, self.palette.accent if fresh else self.palette.muted, self._moved(policy, reference)
+                    policy, bar, self.palette.text if fresh else self.palette.muted, self._moved(policy, reference)
                 ),
             ]
         yield self._rest(peeked, text, bar)
@@ -257,7 +257,7 @@ class ProbeTails(ProbePanel):
         low, mean, high = (round(x * (cells - 3)) for x in (value.low, value.mean, value.high))
         marks = ["─" if low <= at <= high else "·" for at in range(cells - 2)]
         marks[mean] = "●"
-        ink = self.palette.accent
+        ink = self.palette.text
         body = [Segment(mark, ink if low <= at <= high else self.palette.faint) for at, mark in enumerate(marks)]
         return [Segment("0", self.palette.muted), *body, Segment("1", self.palette.muted)]
 

@@ -231,7 +231,7 @@ The probe records nothing and does not change the run: neither its weights nor i
             Content.assemble(
                 "Continuations",
                 (f" · by the {probing.writer}", "$text-muted"),
-                (self._busy(), "$accent"),
+                (self._busy(), "bold $foreground"),
             ),
             Content(""),
         )

@@ -38,7 +38,7 @@ _ABOUT = {
     "update": "The optimizer takes its steps.",
     "after": "The new policy reads the same tokens again.",
 }
-_NOW, _PAST = "bold $background on $primary", "bold $background on $warning"
+_NOW, _PAST = "bold $background on $foreground", "bold $background on $text-muted"
 """The highlight for the live update, and for an older update."""
 _RUNNING, _PLAYING = ("● running", "bold $success"), ("▶ playing", "bold $success")
 
@@ -113,7 +113,7 @@ class Header(Bar):
     def words(self, session: Session) -> Content:
         """The header's text; a narrow screen drops the least important parts."""
         started = session.run.started
-        left: list[Part] = [(" rlplay ", "bold $primary"), (f" {visible(session.source.title)}", "bold $foreground")]
+        left: list[Part] = [(" rlplay ", "bold $foreground"), (f" {visible(session.source.title)}", "bold $foreground")]
         if started is not None:
             left.append((f"   {visible(_algorithm(session))}", "$foreground"))
             several = f", {started.processes} processes" if started.processes > 1 else ""
@@ -168,7 +168,7 @@ def _curve(session: Session) -> list[Part]:
     _, values = session.run.history.of_stage("reward")
     if not values:
         return []
-    return [(f"  reward {sparkline(values, SPARKS)} {number(values[-1])}", "$primary")]
+    return [(f"  reward {sparkline(values, SPARKS)} {number(values[-1])}", "$foreground")]
 
 
 def _state(session: Session) -> list[Part]:
@@ -178,7 +178,7 @@ def _state(session: Session) -> list[Part]:
         back = " back to live" if session.source.live else " back"
         return [
             (f" {LOOKED_AT} looking at update {session.looking} ", _PAST),
-            (" v", "bold $accent"),
+            (" v", "bold $foreground"),
             (back, "$foreground"),
         ]
     if session.status is None:
@@ -199,7 +199,7 @@ def _waiting(session: Session) -> list[Part]:
 
 def _asking(pairs: int) -> list[Part]:
     labels = "1 label" if pairs == 1 else f"{pairs} labels"
-    return [(f"● waiting for {labels}", "bold $warning"), (" · press ", "$text-muted"), ("A", "bold $primary")]
+    return [(f"● waiting for {labels}", "bold $foreground"), (" · press ", "$text-muted"), ("A", "bold $foreground")]
 
 
 def _short(model: str) -> str:
@@ -259,7 +259,7 @@ class PhaseBar(Bar):
 def _loading(what: str, fraction: float) -> Content:
     filled = round(fraction * 20)
     return Content.assemble(
-        (" " + "━" * filled, "$primary"),
+        (" " + "━" * filled, "$foreground"),
         ("─" * (20 - filled), "$border"),
         (f"  {visible(what)} …", "$text-muted"),
     )
@@ -285,14 +285,14 @@ def _phases(here: str, over: bool, detail: str, width: int, ink: str) -> Content
     reached = len(names) if over else names.index(here) if here in names else -1
     for index, (_, title) in enumerate(PHASES):
         if index:
-            parts.append((arrow, "$primary" if index <= reached else "$border"))
+            parts.append((arrow, "$foreground" if index <= reached else "$border"))
         if index == reached:
             parts.append((f" {title} ", ink))
             if detail:
                 parts.append((f"  {detail}", "$foreground"))
         else:
             parts.append((title, "$foreground" if index < reached else "$text-muted"))
-    parts.append((arrow, "$primary" if over else "$border"))
+    parts.append((arrow, "$foreground" if over else "$border"))
     parts.append((" ↻ AFTER ", ink) if over else ("↻", "$text-muted"))
     return Content.assemble(*parts)
 
@@ -317,11 +317,11 @@ class Banner(Widget):
         again = f"resumes from the last snapshot{at}" if session.source.live else "reads the run again"
         if session.source.live and session.run.started is None:
             again = "tries again"
-        keys: list[Part] = [("r", "bold $primary"), (f" {again}", "$foreground")]
+        keys: list[Part] = [("r", "bold $foreground"), (f" {again}", "$foreground")]
         keys += [
-            ("   F12", "bold $primary"),
+            ("   F12", "bold $foreground"),
             (" log", "$foreground"),
-            ("   q", "bold $primary"),
+            ("   q", "bold $foreground"),
             (" quit", "$foreground"),
         ]
         self._content = Content.assemble((f"{visible_lines(failed.text)}\n", "$foreground"), *keys)

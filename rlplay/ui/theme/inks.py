@@ -56,8 +56,8 @@ class Palette:
     strong: Style
     muted: Style
     faint: Style
-    accent: Style
-    key: Style
+    mark: Style
+    """The sign beside the line under the cursor."""
     warning: Style
     error: Style
     good: Style
@@ -111,8 +111,7 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         strong=written(words, bold=True),
         muted=written(Color.parse(muted) if "auto" not in muted else background.blend(foreground, 0.58)),
         faint=written(background.blend(foreground, 0.22)),
-        accent=written(accent),
-        key=written(accent, bold=True),
+        mark=written(accent, bold=True),
         warning=written(Color.parse(variables["warning"])),
         error=written(Color.parse(variables["error"])),
         good=written(Color.parse(variables["success"])),

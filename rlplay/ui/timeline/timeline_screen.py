@@ -217,7 +217,7 @@ def state(session: Session) -> Content:
     if session.looking is not None:
         back = "back to live" if session.source.live else "back"
         return Content.assemble(
-            (f"{LOOKED_AT} looking at update {session.looking}", "bold $warning"), keyed(f" · `v` {back}")
+            (f"{LOOKED_AT} looking at update {session.looking}", "bold $foreground"), keyed(f" · `v` {back}")
         )
     if session.source.live and session.failed is not None:
         return Content.styled("● ended", "bold $error")

@@ -160,22 +160,22 @@ class Updates(LinePanel):
     def line(self, row: int) -> Iterable[Segment]:
         """One update: what is on disk, its numbers, and the changed settings."""
         here = row == self._place
-        yield Segment("▸" if here else " ", self.palette.key)
+        yield Segment("▸" if here else " ", self.palette.mark)
         if row > self.timeline.reached:
             ink = self.palette.cursor if here else self.palette.good if self.looking is None else self.palette.text
             yield Segment(f" {self.now} ", ink)
-            yield Segment(f"  {_listed(self.timeline.coming)}", self.palette.warning)
+            yield Segment(f"  {_listed(self.timeline.coming)}", self.palette.text)
             return
         shown = self.timeline.rows[row]
         name = "start" if row == 0 else str(row)
         looked_at = row == self.looking
-        ink = self.palette.cursor if here else self.palette.warning if looked_at else self.palette.text
+        ink = self.palette.cursor if here else self.palette.strong if looked_at else self.palette.text
         yield Segment(f"{name:>7} ", ink if row == 0 or shown.tokens or here else self.palette.muted)
         if row == self.marked:
-            yield Segment(MARKED, self.palette.key)
+            yield Segment(MARKED, self.palette.strong)
         else:
             yield Segment(LOOKED_AT if looked_at else "●" if shown.snapshot else "·" if shown.tokens else " ",
-                          self.palette.warning if looked_at else self.palette.muted)  # fmt: skip
+                          self.palette.strong if looked_at else self.palette.muted)  # fmt: skip
         yield Segment(f" {_written(shown.score, 3):>10}", self.palette.strong if here else self.palette.text)
         if self._gap:
             yield from self._bar(shown.score)
@@ -183,14 +183,14 @@ class Updates(LinePanel):
             yield Segment(f"{_written(shown.held_out, 3):>10}", self.palette.text)
         for value, name, (_, width) in zip(shown.further, self.timeline.columns, self._further, strict=False):
             yield Segment(f"{_written(value, 4 if name.startswith('kl') else 3):>{width}}", self.palette.muted)
-        yield Segment(f"  {_listed(shown.events)}", self.palette.warning)
+        yield Segment(f"  {_listed(shown.events)}", self.palette.text)
 
     def _bar(self, value: float | None) -> Iterable[Segment]:
         low, high = self.timeline.limits
         share = 0.0 if value is None or not math.isfinite(value) or high <= low else (value - low) / (high - low)
         yield Segment(" ")
         cells = len(self._gap) - 2
-        yield Segment(set_cell_size(stroke(share, cells), cells), self.palette.accent)
+        yield Segment(set_cell_size(stroke(share, cells), cells), self.palette.text)
         yield Segment(" ", Style())
 
 

@@ -78,12 +78,14 @@ class ColoursScreen(Dialogue[None]):
     def _line(self, name: str) -> Content:
         mark = "▸ " if name == self._choice else "  "
         if name == AUTO:
-            return Content.assemble((mark, "$accent"), _AUTO_TITLE)
+            return Content.assemble((mark, "bold $foreground"), _AUTO_TITLE)
         lens = self._lens(name)
         missing = "" if self._update is None or self._there(name) else f"  {coming(lens, self._update.phase)}"
         ink = "$text-muted" if missing else ""
         return Content.assemble(
-            (mark, "$accent"), (worded(lens.title, self._word), ink), (f"  {lens.symbol}{missing}", "$text-muted")
+            (mark, "bold $foreground"),
+            (worded(lens.title, self._word), ink),
+            (f"  {lens.symbol}{missing}", "$text-muted"),
         )
 
     def _meaning(self, name: str) -> Iterator[Content]:

@@ -151,7 +151,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         head = worded("Tokens", self.step_word)
         if version:
             name = worded(within(colours.lens.title), self.step_word)
-            return Content.assemble(head, (f" · {version}", "$warning"), (f" · {name}", "$text-muted"))
+            return Content.assemble(head, (f" · {version}", "bold $foreground"), (f" · {name}", "$text-muted"))
         named = title(colours, update, self.title_room - cell_len(found), self.step_word)
         return Content.assemble(head, (found, "bold $foreground"), named[len(head) :])
 
@@ -269,7 +269,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         here = self.cursor[0] == shown.completion
         yield Segment(
             "▸" if here and self._layout.begins(row) else "▎",
-            self.palette.key if here else self._ink.edge(shown.completion, self.palette),
+            self.palette.mark if here else self._ink.edge(shown.completion, self.palette),
         )
         begins = not shown.cells or shown.cells[0].token == 0
         yield Segment(" " if begins or not shown.folded or shown.values else MORE.strip(), self.palette.muted)
@@ -284,7 +284,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
                 head = heads.get(cell.token, "")
                 if head and cell.text.startswith(head):
                     copies = self._folds.head(shown.completion) if not cell.token else ""
-                    yield Segment(copies, self.palette.accent)
+                    yield Segment(copies, self.palette.strong)
                     yield Segment(head.removeprefix(copies), self.palette.muted)
                 text = cell.text.removeprefix(head)
                 if here and self.cursor[1] == cell.token:

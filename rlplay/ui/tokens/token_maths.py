@@ -38,7 +38,7 @@ class TokenMaths:
             was, will = (getattr(numbers, field) for numbers in (old, new))
             if was is None and will is None:
                 continue
-            style = self.palette.key if was != will else self.palette.text
+            style = self.palette.strong if was != will else self.palette.text
             was, will = ("–" if value is None else written(value) for value in (was, will))
             lines.append([Segment(f"{name:<10}{was:>12}", self.palette.text), Segment(f"{will:>12}", style)])
         return [*lines, []]
@@ -61,7 +61,7 @@ class TokenMaths:
 
     def _written(self, formula: Iterable[Line]) -> list[list[Segment]]:
         """The formulas, wrapped to the width of the panel."""
-        styles = {"plain": self.palette.text, "won": self.palette.key}
+        styles = {"plain": self.palette.text, "won": self.palette.strong}
         lines = []
         for line in formula:
             parts = [(worded(text, self._word), styles.get(kind, self.palette.muted)) for text, kind in line]

@@ -66,7 +66,7 @@ def _entries(kind: Kind, found: Reading) -> Iterator[Content]:
         yield _entry(FOOTPRINT * 3, "the walk under the cursor", HERE)
     if any(ICE in row for row in found.world.map):
         yield _entry("≈", f"ice: {100 * found.world.ice:.0f} % of moves slip")
-    yield _entry("← →", "layer", "$accent")
+    yield _entry("← →", "layer", "bold $foreground")
 
 
 def _plain(text: str) -> Content:

@@ -14,7 +14,7 @@ from rlplay.worlds.world import GOAL, discounted
 if TYPE_CHECKING:
     from rlplay.worlds.walking import Walk
 
-_MUTED, _KEY = "$text-muted", "$accent"
+_MUTED, _KEY = "$text-muted", "bold $foreground"
 _SLIPPED = "≈"
 
 
