@@ -20,6 +20,9 @@ from rlplay.scenario.script import Ask, Change, Exercise, PreferStep, ScreenVerb
 from rlplay.trace.run import Run
 from rlplay.verbs import VERBS
 
+KEYS = {"set": VERBS["knobs"].keys, "walk": ("enter",)}
+"""Of verbs without a key of their own: a setting is changed in the knobs, and the map has the focus."""
+
 
 class Concept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a learner does, and where."""
@@ -79,7 +82,7 @@ def test_the_learner_does_it_with_this_key(concept: Concept) -> None:
             assert any(isinstance(each, Change) for each in step.solution), "a setting solves it"
         case You():
             assert concept.does == verb_of(step)
-            assert concept.key in VERBS["knobs" if concept.does == "set" else concept.does].keys
+            assert concept.key in KEYS.get(concept.does, VERBS[concept.does].keys)
 
 
 class Pupil(HeadlessRun):
