@@ -8,7 +8,7 @@ import json
 import math
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,13 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine import headless
 from rlplay.engine.run_report import JsonLines, Report, TextReport
 from rlplay.engine.run_status import RunStatus
+from rlplay.exercises import exercise_called
 from rlplay.health.finding import Finding
 from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
+from rlplay.trace.questions import Tried, TryCode
 from rlplay.trace.records import AnyRecord, Evaluated, Finished, Rewound
 from tests.recorded import synthetic_started, synthetic_update
 
@@ -163,6 +165,30 @@ def test_a_claim_that_fails_gives_status_1() -> None:
     played = Played([{"run": 3}, GROWS])
     assert played.status == 1
     assert played.objects[-1]["passed"] is False
+
+
+@pytest.mark.parametrize(
+    ("answered", "status", "words"),
+    [
+        ({"passed": True, "compared": 8, "unit": "answers"}, 0, "the solution agrees with the engine: 8 answers"),
+        ({"error": "NameError: x"}, 1, "The solution of kl agrees: NameError: x"),
+        (None, 1, "The solution of kl agrees: no answers at hand"),
+    ],
+)
+def test_the_solution_of_a_writing_exercise_is_tried(
+    answered: dict[str, Any] | None, status: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answers(_engine: FakeEngine, question: TryCode, _interrupted: Any) -> Iterator[Tried]:
+        assert question.code == exercise_called("kl").solution
+        if answered is None:
+            raise ValueError("no answers at hand")
+        yield Tried("kl", **answered)
+
+    monkeypatch.setattr(FakeEngine, "answers", answers, raising=False)
+    played = Played([{"run": 1}, {"write": "kl"}, {"run": 1}], report=TextReport)
+    assert played.status == status
+    assert words in played.text + played.err.getvalue()
+    assert played.engines[0].update == 2
 
 
 def test_a_cap_cuts_the_script_and_what_is_not_reached_does_not_fail() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.player import ScriptPlayer, begins_within
-from rlplay.scenario.script import Ask, parse
+from rlplay.scenario.script import Ask, Write, parse
 
 ASK = {"ask": {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "It grows."}}
 GROWS = {"expect": {"text": "Grows", "metric": "reward", "above": 0.35}}
@@ -86,6 +86,13 @@ async def test_a_question_is_answered_by_the_claims_that_follow_it_or_before_the
     assert quiz == [
         "ask", ("reveal", [], "Up?"), ("say", "Next."), ("reveal", ["Grows"], None), "ask", ("reveal", [], "Up?"),
         "ask", ("reveal", [], "Up?"),
+    ]  # fmt: skip
+
+
+async def test_a_question_is_answered_before_something_is_to_be_written() -> None:
+    write = {"write": {"say": "Write it.", "exercise": "kl"}}
+    assert await played([ASK, write], Pretended()) == [
+        "ask", ("reveal", [], "Up?"), ("write", Write("kl", "Write it.")),
     ]  # fmt: skip
 
 
