@@ -27,14 +27,19 @@ MOVES = {
 """They move, choose and leave in whatever has the focus, as in every program."""
 
 UPDATE = "the update of this number"
+PAINT = "paint"  # with the brush of this number, while the map is painted
 SEVERAL = {
-    "0": ({"skip this pair", UPDATE}, "choose none, or the start of the run"),
-    "1": ({"predict", "A is better", UPDATE}, "choose the first of the answers on the screen, or update 1"),
-    "2": ({"predict", "B is better", UPDATE}, "choose the second of the answers on the screen, or update 2"),
-    **{str(digit): ({"predict", UPDATE}, "choose by number") for digit in range(3, 10)},
+    "0": ({"skip this pair", UPDATE, PAINT}, "choose none, the start of the run, or the brush that takes paint away"),
+    "1": ({"predict", "A is better", UPDATE, PAINT}, "choose the first of what is on the screen, or update 1"),
+    "2": ({"predict", "B is better", UPDATE, PAINT}, "choose the second of what is on the screen, or update 2"),
+    **{str(digit): ({"predict", UPDATE, PAINT}, "choose by number") for digit in range(3, 7)},
+    **{str(digit): ({"predict", UPDATE}, "choose by number") for digit in range(7, 10)},
     "k": ({"knobs", "up"}, "up, as in vi, only in dialogues with one list, where no setting is in sight"),
     "b": ({"compare", "compare: branch from it"}, "both end side by side; without a branch, compare makes one, too"),
-    "z": ({"undo", "undo: go back to it"}, "undo: an update, those after the one under the cursor, a change, a label"),
+    "z": (
+        {"undo", "undo: go back to it", "undo: the last stroke"},
+        "undo: an update, those after the one under the cursor, a change, a label, a stroke",
+    ),
     "q": ({"quit", "close", "leave"}, "leave what is on the screen; last the program"),
     "space": ({"run/pause", "play"}, "run or pause what moves: the run, or the evaluations of a held-out prompt"),
     "left_square_bracket": ({"older update", "evaluation before"}, "back in the run"),

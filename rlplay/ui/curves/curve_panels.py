@@ -6,8 +6,7 @@ is large: it has most of the room, the column has the others, and the row makes 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from textual import on
@@ -29,9 +28,10 @@ from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.two_lines import TwoLines
 from rlplay.ui.plot.view import View
 from rlplay.ui.river.belief_river import River
+from rlplay.ui.world.painted_world import PaintedWorld
 from rlplay.ui.world.world_map import MAPS, WorldMap, least_width
 from rlplay.verbs import MAP_VIEWS
-from rlplay.worlds.world import World, WorldError
+from rlplay.worlds.world import World
 
 _TWO_ROWS = 12
 _LEAST_LINES = 5
@@ -74,7 +74,7 @@ class CurvePanels(Widget):
         self._cursor = 0, 0
         self._arranged_for: World | None = None
         self.details = RunDetails(steered=not replayed)
-        self._paint: tuple[World | None, dict[str, float | str], World | None] = None, {}, None
+        self._paint = PaintedWorld()
         self._put_up: dict[CurvePanel, str] = {}
 
     def compose(self) -> ComposeResult:
@@ -155,27 +155,20 @@ class CurvePanels(Widget):
         self._take(overview(settings, self.details.world, self.details.wanted), settings)
         if self._arranged_for is not self.details.world:
             self.rearrange()
-        painted = self._painted(settings.squares)
+        squares = settings.squares if self.details.squares is None else self.details.squares
+        painted, repainted = self._paint.of(self.details.world, squares), squares != settings.squares
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
         source = PlotData(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
         source = replace(
             source, beliefs=self.details.beliefs, evaluations=self.details.evaluations, box=self.details.box,
             steered=self.details.steered, foreign=self.details.foreign, on_record=self.details.on_record,
+            repainted=repainted,
         )  # fmt: skip
         self._source = source
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         others = (panel for panel in self._drawn if panel not in waiting)
         self._due = [(panel, source) for panel in (*waiting, *others)]
-
-    def _painted(self, squares: Mapping[str, float | str]) -> World | None:
-        """The world as the settings paint it; as it is drawn if they do not fit it, as in a damaged run."""
-        if self._paint[0] is not self.details.world or self._paint[1] != squares:
-            painted = self.details.world
-            with contextlib.suppress(WorldError):
-                painted = None if self.details.world is None else self.details.world.repainted(squares)
-            self._paint = self.details.world, dict(squares), painted
-        return self._paint[2]
 
     @property
     def shows_answers(self) -> bool:

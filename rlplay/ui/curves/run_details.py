@@ -26,5 +26,7 @@ class RunDetails:
     foreign: bool = False
     on_record: Container[str] = ()
     """The names of the settings that the run states."""
+    squares: Mapping[str, float | str] | None = None
+    """A world's squares as they are painted by now; None: as the update on the screen had them."""
     readers: Mapping[type, Callable[[], bool]] = field(default_factory=dict)
     """By the kind of a view, what reads one record that it lacks; False if it lacks none."""

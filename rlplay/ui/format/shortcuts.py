@@ -19,6 +19,7 @@ KEY_NAMES = {
     "semicolon": ";",
     "less_than_sign": "<",
     "greater_than_sign": ">",
+    "number_sign": "#",
     "left": "←",
     "right": "→",
     "up": "↑",

@@ -62,8 +62,9 @@ class ScriptView:
         """
         if not self._undisturbed:
             return False
-        if verb == "walk":
-            return any(panel.walk_ended for panel in self._playground.panels.curves.panels)
+        if verb in ("walk", "paint"):
+            panels = self._playground.panels.curves.panels
+            return any(panel.walk_ended if verb == "walk" else panel.painted for panel in panels)
         if verb == "probe" and isinstance(argument, dict) and "force" in argument:
             return self._playground.session.probing.texts[argument.get("token", 0) :][:1] == [argument["force"]]
         return verb != "lens" or argument is None or self._playground.lens.name == argument

@@ -46,6 +46,8 @@ async def _undo(play: Playground, _argument: Any) -> None:
 
 async def _rewind(play: Playground, argument: Any) -> None:
     target = int(argument or 0)
+    for panel in play.panels.curves.panels:
+        panel.end_painting()  # its squares go back, too
     await play.send(Rewind(target), f"going back to update {target}")
     play.session.going_back_to = target
 

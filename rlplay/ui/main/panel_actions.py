@@ -70,6 +70,21 @@ async def _walk(play: Playground, argument: Any) -> None:
         panel.begin_walk(argument == "best")
 
 
+async def _paint(play: Playground, argument: Any) -> None:
+    """Give the user brushes for the map; "painted" only tells those who wait for it."""
+    session = play.session
+    if argument == "painted":
+        return
+    if not session.has_engine or session.cannot("set"):
+        play.app.notify("Only a run of rlplay's own engine can be painted.")
+    elif (panel := _map(play)) is None:
+        play.app.notify("This run has no map to paint.")
+    else:
+        session.back_to_live()
+        assert session.world is not None
+        panel.begin_painting(session.world, session.run.timeline.latest().get("squares", {}))
+
+
 def _map(play: Playground) -> CurvePanel | None:
     """The panel with the map, which gets the keys; None in a run without squares."""
     curves, world = play.panels.curves, play.session.world
@@ -114,6 +129,7 @@ ACTIONS: dict[str, Action] = {
     "curve": _curve,
     **{name: _named_view(name) for name in NAMED if name in VERBS},
     "walk": _walk,
+    "paint": _paint,
     "copy": _copy,
     "shot": _shot,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections.abc import Mapping
 from functools import partial
 
 import msgspec
@@ -159,6 +160,7 @@ class Refresher(Feature):
                 steered=session.has_engine,
                 foreign=session.run.started is not None and bool(session.run.started.source),
                 on_record=session.on_record(session.shown).keys(),
+                squares=_squares(session),
                 readers={River: partial(next_belief, session), LearningMap: partial(next_evaluation, session)},
             )
         )
@@ -174,9 +176,17 @@ class Refresher(Feature):
                 visible_lines(notice.text), severity=_SEVERITY.get(notice.level, "information"), markup=False
             )
         session.notices.clear()
-        if session.new_changes:
-            play.app.notify(changes_notice(session.new_changes), markup=False)
-            session.new_changes.clear()
+        painting = any(panel.painting is not None for panel in curves.panels)
+        news = [change for change in session.new_changes if not (painting and change.name == "squares")]
+        if news:  # what the user paints is on the map already
+            play.app.notify(changes_notice(news), markup=False)
+        session.new_changes.clear()
+
+
+def _squares(session: Session) -> Mapping[str, float | str] | None:
+    """A world's squares as they are painted by now; None where the update on the screen says it better."""
+    live = session.world is not None and session.has_engine and session.looking is None
+    return session.run.timeline.latest().get("squares", {}) if live else None
 
 
 def _vacant(session: Session) -> str:

@@ -18,6 +18,7 @@ from rlplay.ui.plot.curve import Margins
 from rlplay.worlds.world import World
 
 if TYPE_CHECKING:
+    from rlplay.worlds.painting import Painting
     from rlplay.worlds.walking import Walk
 
 NEXT_UPDATE = "No data yet: press `u` for the next update."
@@ -58,6 +59,8 @@ class PlotData:
     foreign: bool = False  # another program trained the run: what it did not write is absent
     on_record: Container[str] = ()  # the settings that the run states; the others have their defaults
     walk: Walk | None = None  # that the user makes in the world
+    painting: Painting | None = None  # of the world, by the user
+    repainted: bool = False  # since the walks of the update on the screen
 
     @property
     def span(self) -> tuple[int, int]:

@@ -105,6 +105,7 @@ def _draw_square(kind: Kind, found: Reading, name: str, tile: _Tile) -> None:
     world, sign = found.world, found.world.kind(name)
     if sign == WALL:
         tile.fill("▒", MUTED)
+        tile.corners(0, f" {name} " if found.painting else "", "", MUTED)
         return
     if world.ends(name):
         good = world.reward(name) > 0

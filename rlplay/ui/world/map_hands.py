@@ -7,21 +7,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.widget import Widget
 
 from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.parts.panel_messages import Perform
 from rlplay.ui.plot.plot_data import PlotData
-from rlplay.ui.plot.view import View
+from rlplay.ui.world.map_brush import MOVES, MapBrush
 from rlplay.ui.world.world_map import WorldMap
 
 if TYPE_CHECKING:
     from rlplay.worlds.walking import Walk
 
-MOVES = {"up": "↑", "right": "→", "down": "↓", "left": "←"}
 LAYERS = {"left": -1, "right": 1}
-_KEYS = (Shortcut(("left", "right"), "layer"), Shortcut(("enter",), "walk"), Shortcut(("up", "down"), "metric"))
+_KEYS = (Shortcut(("left", "right"), "layer"), Shortcut(("enter",), "walk"), Shortcut(("number_sign",), "paint"),
+         Shortcut(("up", "down"), "metric"))  # fmt: skip
 _ON_A_WALK = Shortcut(tuple(MOVES), "walk"), Shortcut(("enter",), "walk again")
+_PAINTING = (
+    Shortcut(tuple(MOVES), "square"), Shortcut(("enter",), "paint"), Shortcut(("z",), "undo"),
+    Shortcut(("escape",), "done"),
+)  # fmt: skip
 _END = (Shortcut(("escape",), "end"),)
 MAP_HELP = """\
 **Map** shows a world. `←` and `→` go through its layers, and the legend below the squares explains their marks.
@@ -35,27 +38,23 @@ of them, footprints show the walk under the cursor, and a frame the square of it
 `enter` on the map puts you on the start: the arrow keys walk, `esc` ends. The rules for you are those for the policy,
 and a move slips with the world's own chance. Below the squares stand what each move earned, your return, and what the
 policy's walks of this update returned on average.
+
+`#` gives you brushes: press `0` to `6`, or click one below the squares, then click or drag over the squares. Or move
+the frame with the arrow keys and press `enter`. `+` and `−` change the reward that brush 6 pays, `z` takes a stroke
+back. Meanwhile the map shows the best moves, which follow at once. The run goes on: its next update begins in the
+painted world. The paint is the setting `squares`.
 """
 
 
-class MapHands(Widget):
-    """A panel that may show a map: on it, `←` and `→` go through the layers, and `enter` begins a walk."""
+class MapHands(MapBrush):
+    """A panel that may show a map: `←` and `→` go through the layers, `enter` begins a walk, and it can be painted."""
 
-    view: View
     source: PlotData | None
     walk: Walk | None = None
     """The walk that the user makes."""
     walk_ended = False
     """Whether the user has ended a walk, or a walk of the user has ended, since the last one began."""
     _walks = 0
-
-    def put(self, view: View) -> None:
-        """Show another view in this panel."""
-        raise NotImplementedError
-
-    def redraw(self) -> None:
-        """Draw the view again."""
-        raise NotImplementedError
 
     @property
     def on_map(self) -> bool:
@@ -66,13 +65,19 @@ class MapHands(Widget):
     @property
     def map_shortcuts(self) -> tuple[Shortcut, ...]:
         """The keys of the map, for the footer."""
+        if self.painting is not None:
+            return _PAINTING
         if self.walk is None:
             return _KEYS
         return _ON_A_WALK[:1] * (not self.walk.over) + _ON_A_WALK[1:] * self.walk.over + _END
 
     def on_the_map(self, source: PlotData) -> PlotData:
         """`source` with what the user does on the map."""
-        return replace(source, walk=self.walk) if self.walk is not None and self.on_map else source
+        if not self.on_map:
+            return source
+        if self.painting is not None:
+            return replace(source, painting=self.painting, world=self.painting.world, repainted=True)
+        return source if self.walk is None else replace(source, walk=self.walk)
 
     async def on_key(self, event: events.Key) -> None:
         """Take the keys that mean something on a map, before the panel does."""
@@ -81,6 +86,8 @@ class MapHands(Widget):
             event.prevent_default()
 
     def _takes(self, key: str) -> bool:
+        if self.takes_while_painting(key):
+            return True
         if key == "enter" and self.on_map and (self.walk is None or self.walk.over):
             self.post_message(Perform("walk"))
         elif self.walk is not None and key == "escape":
@@ -101,6 +108,7 @@ class MapHands(Widget):
         assert self.source is not None
         world = self.source.world
         assert world is not None
+        self.end_painting()
         walk = Walk(world, world.starts[self._walks % len(world.starts)], self._walks)
         self.walk_ended = False
         self._walks += 1

@@ -16,6 +16,7 @@ from rlplay.worlds.planning import OptimalValues, Values, evaluate, plan
 from rlplay.worlds.world import World, discounted
 
 if TYPE_CHECKING:
+    from rlplay.worlds.painting import Painting
     from rlplay.worlds.walking import Walk
 
 _TIE = 1e-6
@@ -29,7 +30,7 @@ Policy = Mapping[str, Mapping[str, float]]
 class Reading:
     """One update in a `world`. `path` holds the squares of the answer under the cursor, `here` the one on which the
     move under the cursor was made; both are empty where no answer is. While the user makes a `walk`, they are of that.
-    `update` is the number of the update, 0 before all its walks are sampled."""
+    `update` is its number, 0 before all its walks are sampled; squares may have been `repainted` since."""
 
     world: World
     chart: Chart
@@ -38,6 +39,8 @@ class Reading:
     here: str = ""
     update: int = 0
     walk: Walk | None = None
+    painting: Painting | None = None
+    repainted: bool = False
 
     @cached_property
     def policies(self) -> Policy:
@@ -82,8 +85,8 @@ class Reading:
 
     @cached_property
     def mean_return(self) -> float | None:
-        """The mean discounted return of the update's walks, by the world's rewards; None before they are sampled."""
-        if not self.update or not self.chart.paths:
+        """The mean discounted return of the update's walks, by the world's rewards; None where other rewards paid."""
+        if not self.update or not self.chart.paths or self.repainted:
             return None
         paths = list(self.chart.paths.values())
         if not {square for path in paths for square in path} <= {*self.world.states}:
@@ -111,13 +114,16 @@ def reading(source: PlotData) -> Reading | None:
         return None
     update = shown_update(source)
     found = chart(source.world, update)
-    walk = source.walk
+    walk, painting = source.walk, source.painting
     way = _path(found, update, source.cursor) if walk is None else (walk.path, walk.square)
-    if not {*way[0]} <= {*source.world.states}:  # as in a damaged run
+    if painting is not None:
+        way = (), painting.cursor
+    if painting is None and not {*way[0]} <= {*source.world.states}:  # as in a damaged run
         way = (), ""
     done = update is not None and update.sampled is not None and update.sampled.done
     number = update.number if update is not None and done else 0
-    return Reading(source.world, found, source.settings.gamma, *way, number, walk)
+    gamma = source.settings.gamma
+    return Reading(source.world, found, gamma, *way, number, walk, painting, source.repainted)
 
 
 def shown_update(source: PlotData) -> Update | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from textual.content import Content
 
+from rlplay.ui.plot.picture import Size
 from rlplay.ui.world.layers import Kind
 from rlplay.ui.world.reading import Reading, best_moves, likeliest, worth
 from rlplay.ui.world.shades import heat, shade
@@ -14,8 +15,8 @@ from rlplay.ui.world.short_numbers import share, short, shortest
 from rlplay.worlds.chart import Square
 from rlplay.worlds.world import GOAL, HOLE, ICE, WALL, World, square_name
 
-_WIDEST = 13
-"""Cells of a square; more would only be empty."""
+_WIDEST, _TALLEST = 13, 3
+"""Cells and lines of a square; more would only be empty."""
 NARROWEST = 4
 _MUTED = "$text-muted"
 _SIGNS = {GOAL: ("★", "$success"), HOLE: ("○", "$error")}
@@ -23,7 +24,7 @@ _SIGNS = {GOAL: ("★", "$success"), HOLE: ("○", "$error")}
 
 @dataclass(frozen=True)
 class _Cell:
-    """The two lines of a square, each in ever shorter forms so that no number is ever cut, and its shade.
+    """The two written lines of a square, each in ever shorter forms so that no number is ever cut, and its shade.
 
     `only` is what a square shows if there is one line for it.
     """
@@ -35,6 +36,8 @@ class _Cell:
 
     def forms(self, line: int, tall: int) -> tuple[str, ...]:
         """The forms of one of `tall` lines."""
+        if line == _TALLEST - 1:
+            return ()
         return self.only if tall == 1 and self.only else self.second if line else self.first
 
 
@@ -43,14 +46,20 @@ def square_width(world: World, width: int) -> int:
     return min((width - 2) // len(world.map[0]), _WIDEST)
 
 
-def square_at(world: World, width: int, height: int, x: int, y: int) -> str | None:
+def lines_of(world: World, height: int) -> int:
+    """Lines of the map in a panel of `height`, with the letters of the columns."""
+    rows = len(world.map)
+    return min(_tall(rows, height) * rows + 1, height)
+
+
+def square_at(world: World, size: Size, x: int, y: int) -> str | None:
     """The square at column `x` of line `y` of a panel of this size."""
-    rows, columns, each = len(world.map), len(world.map[0]), square_width(world, width)
-    row, column = y // _tall(rows, height), (x - 2) // each
+    rows, columns = len(world.map), len(world.map[0])
+    row, column = y // _tall(rows, size.height), (x - 2) // square_width(world, size.width)
     return square_name(row, column) if 0 <= row < rows and 0 <= column < columns else None
 
 
-def small_squares(kind: Kind, found: Reading, width: int, height: int) -> Content:
+def small_squares(kind: Kind, found: Reading, width: int, height: int) -> list[Content]:
     """The map, row by row; below it the letters of the columns, if there is a line for them."""
     world, cells = found.world, _cells(kind, found)
     rows, columns, each = len(world.map), len(world.map[0]), square_width(world, width)
@@ -68,11 +77,11 @@ def small_squares(kind: Kind, found: Reading, width: int, height: int) -> Conten
     if height > tall * rows:
         letters = "".join(chr(ord("a") + column).ljust(each) for column in range(columns))
         lines.append(Content.styled("  " + letters, _MUTED))
-    return Content("\n").join(lines)
+    return lines
 
 
 def _tall(rows: int, height: int) -> int:
-    return 2 if height >= 2 * rows else 1
+    return max(min((height - 1) // rows, _TALLEST), 2 if height >= 2 * rows else 1)
 
 
 def _line(sign: str, cell: _Cell | None, place: tuple[int, int], width: int, emphasis: str) -> list[tuple[str, str]]:
@@ -80,13 +89,14 @@ def _line(sign: str, cell: _Cell | None, place: tuple[int, int], width: int, emp
     line, tall = place
     inside = width - 1
     if sign == WALL:
-        return [("▒" * inside, _MUTED), (" ", "")]
+        return [("▒" * inside, f"{_MUTED} {emphasis}".strip()), (" ", "")]
     if sign in _SIGNS and line == 0:
         mark, ink = _SIGNS[sign]
         return [(mark, f"bold {ink} {emphasis}".strip()), (" " * inside, "")]
     if cell is None:
         mark = "≈" if sign == ICE else sign if sign.isdigit() else "·"
-        return [(mark if line == 0 and sign not in _SIGNS else " ", _MUTED), (" " * (width - 1), "")]
+        seen = line == 0 and sign not in _SIGNS
+        return [(mark if seen else " ", f"{_MUTED} {emphasis}".strip() if seen else ""), (" " * (width - 1), "")]
     text = next((t for t in cell.forms(line, tall) if len(t) <= inside), "")
     style = f"{'bold ' if line == 0 else ''}{emphasis if line == 0 else ''} {cell.shade}".strip()
     return [(text.ljust(inside), style), (" ", "")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
@@ -16,8 +17,12 @@ from rlplay.ui.world.layers import KINDS, Kind
 from rlplay.ui.world.map_legend import legend
 from rlplay.ui.world.reading import Reading, reading, shown_update, worth
 from rlplay.ui.world.short_numbers import short
-from rlplay.ui.world.small_squares import NARROWEST, small_squares, square_width
+from rlplay.ui.world.small_squares import NARROWEST, lines_of, small_squares, square_width
+from rlplay.ui.world.small_squares import square_at as small_square_at
 from rlplay.worlds.world import World
+
+if TYPE_CHECKING:
+    from rlplay.worlds.painting import Painting
 
 _TITLES: dict[Kind, str] = {
     "policy": "Map", "values": "Map · values", "visits": "Map · visits", "change": "Map · change",
@@ -70,15 +75,34 @@ class WorldMap(OfUpdate):
             return Content("\n").join([*lines, *self._below(found, size.width)[: size.height - len(lines)]])
         if size.height < len(world.map) or square_width(world, size.width) < NARROWEST:
             return f"The map takes {len(world.map)} lines and {least_width(world)} columns: make the terminal larger."
-        return small_squares(self.kind, found, size.width, size.height)
+        lines = small_squares(self.kind, found, size.width, size.height)
+        return Content("\n").join([*lines, *self._below(found, size.width)[: size.height - len(lines)]])
 
     def _below(self, found: Reading, width: int) -> list[Content]:
         """The lines below the squares, the most important first."""
+        if found.painting is not None:
+            from rlplay.ui.world.brush_words import brush_lines
+
+            return brush_lines(found.painting, width)
         if found.walk is None:
             return legend(self.kind, found, width)
         from rlplay.ui.world.walk_words import walk_lines
 
         return walk_lines(found.walk, found, width)
+
+    def square_at(self, world: World, size: Size, x: int, y: int) -> str | None:
+        """The square in column `x` of line `y` of a panel of this size."""
+        large = board(world, size)
+        return small_square_at(world, size, x, y) if large is None else large.square_at(x, y)
+
+    def brush_at(self, painting: Painting, size: Size, x: int, y: int) -> int | None:
+        """The brush there, while the world is painted."""
+        from rlplay.ui.world.brush_words import brush_places
+
+        large = board(painting.world, size)
+        first = lines_of(painting.world, size.height) if large is None else large.lines
+        places = brush_places(painting, size.width).items()
+        return next((number for number, (line, left, right) in places if y == first + line and left <= x < right), None)
 
     def titles(
         self, source: PlotData, _cursor: int | None, _log: bool, _smoothing: float = 0.0
@@ -89,6 +113,8 @@ class WorldMap(OfUpdate):
             return Content(self.title), Content("")
         large = board(found.world, Size(source.columns, source.lines)) is not None
         below = _at_the_start(found)
+        if found.painting is not None and found.painting.note:
+            below = Content.styled(found.painting.note, "$warning")
         if found.walk is not None:
             from rlplay.ui.world.walk_words import walk_summary
 
