@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,8 @@ from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile import RunWriter
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.held_out.answers_over_time import LearningScreen, PromptCourses
-from rlplay.ui.held_out.learning_map import NO_EVALUATIONS, SHADES, TOP_DOWN, LearningMap
+from rlplay.ui.held_out.learning_map import INKS, NO_EVALUATIONS, WRONG, LearningMap
+from rlplay.ui.held_out.learning_map import RIGHT as BRIGHT
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.session.reading import next_evaluation
@@ -22,7 +24,7 @@ from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_started, synthetic_update
 from tests.trace.test_learning import RIGHT, run
 from tests.ui.curve_panels import subtitle, title
-from tests.ui.stage import playground, pressed, settled, shown
+from tests.ui.stage import playground, pressed, settled
 
 
 def measured() -> list[Evaluated]:
@@ -45,52 +47,68 @@ def lines(given: PlotData, width: int = 60, height: int = 13) -> list[str]:
     return picture.content.plain.split("\n")
 
 
-def test_a_line_for_each_prompt_shows_its_rewards_where_the_evaluations_are() -> None:
-    *rows, axis = lines(source(measured()), height=7)
-    columns = [axis.index(f" {update}") + 1 for update in (0, 5, 10)] + [axis.index("15") + 1]
-    found = ["".join(row[column] for column in columns) for row in rows]
-    # From the top: never, forgotten, and the three learned ones from the last to flip to the first; then always.
-    expected = ["never", "forgotten", "wavers", "learned late", "learned", "always"]
+def coloured(given: PlotData, width: int = 61, height: int = 13) -> tuple[Picture, list[list[str]]]:
+    """The picture, and the colour in the background of each of its cells."""
+    picture = LearningMap().draw(given, Size(width, height), False)
+    assert isinstance(picture, Picture), picture
+    cells = [[""] * width for _ in range(height)]
+    for span in picture.content.spans:
+        for at in range(span.start, span.end):
+            if at % (width + 1) < width:
+                cells[at // (width + 1)][at % (width + 1)] = str(span.style).rpartition("on ")[2]
+    return picture, cells
+
+
+def test_every_band_is_as_high_as_its_prompts_and_bright_where_they_are_right() -> None:
+    height = 12  # two lines for each of the six prompts
+    picture, cells = coloured(source(measured()), height=height + 1)
+    axis = picture.content.plain.split("\n")[-1]
+    columns = [axis.index(f" {update}") + 2 for update in (0, 5, 10)] + [axis.index("15")]
     places = {"always": 0, "never": 1, "learned late": 2, "learned": 3, "forgotten": 4, "wavers": 5}
-    assert found == ["".join(SHADES[-1] if right[places[name]] else SHADES[0] for right in RIGHT) for name in expected]
-    assert [row.split()[:2] for row in rows if row[:10].strip()] == [
-        ["never", "1"], ["forgotten", "1"], ["learned", "3"], ["always", "1"]
-    ]  # fmt: skip
+    bands = {"always": ["always"], "learned": ["learned", "learned late", "wavers"], "forgotten": ["forgotten"],
+             "never": ["never"]}  # fmt: skip
+    for at, column in enumerate(columns):
+        found = [cells[row][column] for row in reversed(range(height))]
+        expected = []
+        for kind, names in bands.items():
+            right = sum(bool(RIGHT[at][places[name]]) for name in names)
+            expected += [INKS[kind]] * 2 * right + [f"{INKS[kind]}-shade"] * 2 * (len(names) - right)
+        assert found == expected, at
+
+
+def test_a_band_names_itself_where_it_has_room() -> None:
+    text = "\n".join(lines(source(measured()), width=80, height=19))
+    assert "learned 3" in text
+    assert all(name not in "\n".join(lines(source(measured()), width=24, height=4)) for name in ("learned", "always"))
+
+
+def test_without_colours_a_cell_is_right_or_wrong() -> None:
+    rows = lines(replace(source(measured()), plain=True), height=7)[:-1]
+    assert {cell for row in rows for cell in row[4:]} == {" ", BRIGHT, WRONG}
 
 
 def test_a_blank_cell_parts_evaluations_where_they_are_few() -> None:
-    *rows, axis = lines(source(measured()), width=60, height=7)
-    assert axis.split()[0] == "update"
-    blank = [at for at in range(12, 60) if {row[at] for row in rows} == {" "}]
+    picture, cells = coloured(source(measured()), width=60, height=7)
+    assert picture.content.plain.split("\n")[-1].split() == ["0", "5", "10", "15"]
+    rows, left = cells[:-1], picture.frame.left
+    blank = [at for at in range(left, 60) if not any(row[at] for row in rows)]
     assert len(blank) == 3, "between four evaluations"
-    narrow = lines(source(measured()), width=26, height=7)[:-1]
-    assert not [at for at in range(12, 25) if {row[at] for row in narrow} == {" "}]
-
-
-@pytest.mark.parametrize("height", range(1, 30))
-def test_bands_fill_every_height_and_a_line_is_the_mean_of_its_prompts(height: int) -> None:
-    rows = lines(source(measured()), height=height + 1)[:-1]
-    assert len(rows) == height
-    named = [row[:12].split()[0] for row in rows if row[:12].split()]
-    assert named == [kind for kind in TOP_DOWN if kind in named]
-    if height == 1:
-        assert named == ["learned"], "the largest band stays"
-        assert rows[0].endswith("█"), "1, 1 and 1"
-        assert "▒" in rows[0], "one of three is right"
+    _, narrow = coloured(source(measured()), width=16, height=7)
+    assert all(any(row[at] for row in narrow[:-1]) for at in range(left, 16))
 
 
 def test_the_title_counts_and_the_line_below_names_the_ends() -> None:
     above, below = LearningMap().titles(source(measured()), None, False)
     assert above.plain == "Learning map · 2→4 of 6 right"
-    assert below.plain == "mean reward ░ 0 ▒ ▓ █ 1 · held-out prompts"
+    assert below.plain == "■ always 1 · ■ forgotten 1 · ■ never 1 · ■ learned 3 · bright: right"
     assert LearningMap().titles(source(measured()), 6, False)[0].plain.startswith("Learning map · 4 of 6 right at 5")
     assert LearningMap().titles(source(measured()[:1]), None, False)[0].plain.startswith("Learning map · 2 of 6")
 
 
-def test_without_rewards_a_cell_is_a_dot_and_without_evaluations_it_says_so() -> None:
+def test_without_rewards_a_column_is_empty_and_without_evaluations_it_says_so() -> None:
     each = measured()[0]
     unknown = msgspec.structs.replace(each, rewards=np.full(len(each.rewards), np.nan))
-    assert {cell for row in lines(source([unknown]))[:-1] for cell in row[12:]} == {"·"}
+    assert {cell for row in lines(source([unknown]))[:-1] for cell in row[2:]} == {" "}
     history = History()
     assert "Press `u`" in LearningMap().draw(PlotData(history, evaluations=Evaluations()), Size(40, 8), False)
     history.add(synthetic_update(1)[-1])
@@ -108,11 +126,11 @@ async def test_the_key_puts_it_up_live_and_enter_opens_the_answers_there(size: t
         panel = next(panel for panel in app.panels.curves.seen if isinstance(panel.view, LearningMap))
         assert panel.has_focus
         assert title(panel).startswith("Learning map · 2→2 of 6 right")
-        assert subtitle(panel).startswith("mean reward")
+        assert subtitle(panel).startswith("■ ")
         fed.records(measured()[3:])
         await settled(pilot)
         assert "2→4 of 6" in title(panel)
-        assert "learned 3" in shown(panel)
+        assert "forgotten 1" in subtitle(panel)
         await pressed(pilot, "left", "left", "left", "enter")
         assert isinstance(app.screen, LearningScreen)
         assert app.screen.query_one(PromptCourses).at == 1, "the evaluation after update 5"

@@ -73,12 +73,12 @@ that has no room to open. The highlighted line has the token under the cursor: `
 through the updates.
 
 {MAP_HELP}
-**Learning map** (`E`) shows the prompts that are never trained on, a column for each evaluation, sorted into bands. A
-column reaches half-way to the next one; between them nothing was measured.
-Every evaluation asks the same prompts with the same random numbers, so a change comes from the policy. The fuller a
-cell, the higher the mean reward of its prompts; the line below names the ends. A prompt counts as right if its mean
-reward is at least half-way between these ends. **Always** and **never**: right at every evaluation, or at none.
-**Learned**: wrong at first and right at last. **Forgotten**: the reverse. **Wavered**: at last as at first, but not in
-between. A band is as high as its share of the prompts, but at least a line. The title counts the right prompts at the
-first and at the last evaluation. `enter`, or a second click, opens the answers themselves.
+**Learning map** (`E`) counts the prompts that are never trained on, a column for each evaluation, in bands by what
+becomes of them. A column reaches half-way to the next one; between them nothing was measured. Every evaluation asks the
+same prompts with the same random numbers, so a change comes from the policy. Every band is as high as its number of
+prompts; its bright part is right at that evaluation, its dim part is not. A prompt counts as right if its mean reward
+is at least half-way between the lowest and the highest of the run. **Always** and **never**: right at every evaluation,
+or at none. **Learned**: wrong at first and right at last. **Forgotten**: the reverse. **Wavered**: at last as at first,
+but not in between. The title counts the right prompts at the first and at the last evaluation. `enter`, or a second
+click, opens the answers themselves.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
@@ -20,7 +21,6 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.number_cells import plain
 from rlplay.ui.format.shown_text import column_text
-from rlplay.ui.held_out.learning_map import SHADES, UNKNOWN, level
 from rlplay.ui.parts.following import Following
 from rlplay.ui.parts.line_panel import LinePanel
 from rlplay.ui.parts.steady_static import SteadyStatic
@@ -32,6 +32,8 @@ _SECONDS = 0.7
 """Between two evaluations while the answer is played."""
 _WORDS = 18
 """Cells for what became of a prompt."""
+_SHADES, _UNKNOWN = "░▒▓█", "·"
+"""From the lowest mean reward of the run to the highest; no answer has a reward."""
 _NOTHING = Content("No held-out answers are on record yet.")
 
 
@@ -121,8 +123,11 @@ evaluations, `space` plays them. `esc` closes.
         yield Segment("  " + course.kind + (f" at {course.flip}" if course.flip is not None else ""), style)
 
     def _shade(self, reward: float) -> str:
-        at = level(reward, self._ends)
-        return SHADES[at] if at >= 0 else UNKNOWN
+        low, high = self._ends
+        if not math.isfinite(reward):
+            return _UNKNOWN
+        share = (reward - low) / (high - low) if high > low else 0.0
+        return _SHADES[min(int(share * len(_SHADES)), len(_SHADES) - 1)]
 
     def action_move(self, step: int) -> None:
         """Choose another prompt."""

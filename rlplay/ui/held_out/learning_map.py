@@ -1,50 +1,38 @@
-"""The learning map: the held-out prompts over the evaluations of a run, as bands: learned, forgotten and so on."""
+"""The learning map: how many of the held-out prompts are right at each evaluation, by what becomes of them."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from textual.content import Content
 
-from rlplay.trace.evaluations import Course, Kind, LearningCourses
-from rlplay.trace.numbers import number
+from rlplay.trace.evaluations import Kind, LearningCourses
 from rlplay.trace.records import Array
+from rlplay.ui.plot.canvas import Canvas
 from rlplay.ui.plot.curve import Margins
 from rlplay.ui.plot.picture import AXIS, NOTE, Axes, Picture, Size, painted
 from rlplay.ui.plot.plot_data import PlotData
+from rlplay.ui.plot.scale import PlotScale
 from rlplay.ui.plot.view import VALUE, signs
 
-SHADES = "░▒▓█"
-"""From the lowest mean reward of the run to the highest."""
-UNKNOWN = "·"
-"""No answer has a reward."""
-TOP_DOWN: tuple[Kind, ...] = ("never", "forgotten", "wavered", "learned", "always")
-"""The bands from the top: what is right at last is at the bottom, so that it grows upwards."""
-AXIS_NAME = "update"
+INKS: dict[Kind, str] = {
+    "always": "$curve-c", "learned": "$curve-a", "wavered": "$curve-d", "forgotten": "$curve-b", "never": "$curve-f",
+}  # fmt: skip
+"""The bands from the bottom: what is right at last is there, so that it grows upwards."""
 NOTHING_YET = "Every held-out prompt will be drawn here, from wrong to right. Press `u` for the first update."
 NO_EVALUATIONS = "No held-out answers are on record."
 READING = "Reading the held-out answers…"
+RIGHT, WRONG = "█", "░"
+"""Of a cell where the terminal has no colours."""
 _ROOMY = 4
 """Cells of an evaluation from which on one of them separates it from the next."""
-_STYLES = ("$border", "$success 45%", "$success 70%", "$success")
-
-
-def level(reward: float, ends: tuple[float, float]) -> int:
-    """The index in `SHADES` of a mean reward between the `ends`; −1 if it is not known."""
-    low, high = ends
-    if not math.isfinite(reward):
-        return -1
-    share = (reward - low) / (high - low) if high > low else 0.0
-    return min(int(share * len(SHADES)), len(SHADES) - 1)
 
 
 @dataclass(frozen=True)
 class LearningMap:
-    """A view of all held-out prompts over the run."""
+    """A view of all held-out prompts over the run: every band is as high as its number of prompts."""
 
     title = "Learning map"
     metrics = ("eval_reward",)
@@ -62,36 +50,40 @@ class LearningMap:
         return None if learned is None else (learned.updates, [repr(course) for course in learned.courses])
 
     def margins(self, source: PlotData, _log: bool, lines: int) -> Margins:
-        """The cells of the bands' names."""
+        """The cells of the numbers of prompts."""
         learned = _learned(source)
-        return (0, 0) if learned is None else (_left(_names(_bands(learned.courses, max(lines - 1, 1)))), 0)
+        return (0, 0) if learned is None else (_left(_scale(learned).labels(max(lines - 1, 2), log=False)), 0)
 
     def draw(self, source: PlotData, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
-        """A band for each kind of prompt; the fuller a cell, the higher the mean reward of its prompts."""
+        """A column for each evaluation: of each band, the bright part is right, the dim part is not."""
         learned = _learned(source)
         if learned is None:
             if source.evaluations is not None and source.evaluations.missing:
                 return READING
             return NO_EVALUATIONS if source.history.updates else source.coming(NOTHING_YET)
-        height = max(size.height - 1, 1)
-        bands = _bands(learned.courses, height)
-        names = _names(bands)
-        left = max(source.room[0], _left(names))
+        height, scale = max(size.height - 1, 2), _scale(learned)
+        labels = scale.labels(height, log=False)
+        left = max(source.room[0], _left(labels))
         frame = _frame(source, size, left)
-        shown = [_nearest(learned.updates, frame.x(at)) for at in range(frame.left, frame.right + 1)]
-        levels = np.concatenate([_levels(band.courses, band.lines, learned.ends) for band in bands])[:, shown]
-        cells = np.array(list(SHADES + UNKNOWN))[levels]
-        cells[:, _gaps(shown)] = " "
-        name = [(left - len(AXIS_NAME) - 1, AXIS_NAME, AXIS)] if left > len(AXIS_NAME) else []
-        axis = frame.axis("", "", name + _ticks(learned.updates, frame) + _marks(source, frame))
-        labels = [f"{name:>{left - 1}} " for name in names]
-        styles = ("",) * len(_STYLES) if source.plain else _STYLES
-        return Picture(painted(labels, cells, np.maximum(levels, 0), styles, axis), frame)
+        shown = np.array([_nearest(learned.updates, frame.x(at)) for at in range(frame.left, frame.right + 1)])
+        canvas = Canvas(len(shown), height)
+        kept = np.setdiff1d(np.arange(len(shown)), _gaps(shown.tolist()))
+        for kind, edges in _edges(learned).items():
+            ends = np.rint(scale.unit(edges[:, shown[kept]].astype(float), log=False) * height * 8).astype(int)
+            canvas.paint(kept, ends[0], ends[1], INKS[kind])
+            canvas.paint(kept, ends[1], ends[2], f"{INKS[kind]}-shade")
+        if source.plain:
+            characters, inks, styles = _bare(canvas)
+        else:
+            _name(canvas, learned)
+            characters, inks, styles = canvas.finished()
+        axis = frame.axis("", "", _ticks(learned.updates, frame) + _marks(source, frame))
+        return Picture(painted([f"{label:>{left - 1}} " for label in labels], characters, inks, styles, axis), frame)
 
     def titles(
         self, source: PlotData, cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
-        """Above, how many prompts are right at the first and at the last evaluation; below, what the shades mean."""
+        """Above, how many prompts are right at the first and at the last evaluation; below, the bands, the smallest first."""
         learned = _learned(source)
         if learned is None:
             return Content(self.title), Content("")
@@ -102,21 +94,13 @@ class LearningMap:
             at = _nearest(learned.updates, cursor)
             right, when = f"{learned.right(at)}", f" at {learned.updates[at]}"
         above = Content.assemble(f"{self.title} · ", (right, VALUE), f" of {count} right{when}")
-        low, high = learned.ends
-        marks = [(f" {shade}", "" if source.plain else ink) for shade, ink in zip(SHADES, _STYLES, strict=True)]
-        lowest, between, highest = marks[:1], marks[1:-1], marks[-1:]
-        below = Content.assemble(
-            "mean reward", *lowest, f" {number(low)}", *between, *highest, f" {number(high)}", " · held-out prompts"
-        )
-        return above, below
-
-
-class _Band(NamedTuple):
-    """The prompts of one kind, from the top, and the number of its lines."""
-
-    kind: Kind
-    courses: list[Course]
-    lines: int
+        sizes = _sizes(learned)
+        named = [
+            Content.assemble(("" if source.plain else "■ ", INKS[kind]), f"{kind} {sizes[kind]}")
+            for kind in sorted(sizes, key=lambda kind: sizes[kind])
+        ]
+        key = f"{RIGHT} right {WRONG} wrong" if source.plain else "bright: right"
+        return above, Content(" · ").join([*named, Content(key)])
 
 
 def _learned(source: PlotData) -> LearningCourses | None:
@@ -124,43 +108,55 @@ def _learned(source: PlotData) -> LearningCourses | None:
     return learned if learned is not None and learned.courses else None
 
 
-def _bands(courses: list[Course], height: int) -> list[_Band]:
-    """The bands from the top: as high as their shares of the prompts, but at least a line; the smallest may have none.
+def _scale(learned: LearningCourses) -> PlotScale:
+    """The scale of the number of prompts, which ends with all of them."""
+    return PlotScale(0.0, float(len(learned.courses)))
 
-    In a band, those that flip last come first.
+
+def _left(labels: list[str]) -> int:
+    return max(map(len, labels)) + 1
+
+
+def _edges(learned: LearningCourses) -> dict[Kind, Array]:
+    """Of each band from the bottom: where its right prompts begin and end and its wrong ones end, int [3, evaluations].
+
+    A prompt whose rewards are unknown at an evaluation is in neither part.
     """
-    by_kind = {kind: [each for each in courses if each.kind == kind][::-1] for kind in TOP_DOWN}
-    kept = sorted((kind for kind in by_kind if by_kind[kind]), key=lambda kind: -len(by_kind[kind]))[:height]
-    lines = dict.fromkeys(kept, 1)
-    for _ in range(height - len(kept)):
-        lines[max(kept, key=lambda kind: len(by_kind[kind]) / lines[kind])] += 1
-    return [_Band(kind, by_kind[kind], lines[kind]) for kind in TOP_DOWN if kind in lines]
+    below, found = 0, {}
+    for kind in INKS:
+        rewards = np.array([course.rewards for course in learned.courses if course.kind == kind])
+        if not len(rewards):
+            continue
+        right = (rewards >= learned.middle).sum(axis=0)
+        found[kind] = below + np.stack([np.zeros_like(right), right, np.isfinite(rewards).sum(axis=0)])
+        below += len(rewards)
+    return found
 
 
-def _names(bands: list[_Band]) -> list[str]:
-    """What is written beside each line: the kind of a band and its number of prompts, at its middle."""
-    names = []
-    for kind, courses, lines in bands:
-        names += [f"{kind} {len(courses)}" if line == (lines - 1) // 2 else "" for line in range(lines)]
-    return names
+def _sizes(learned: LearningCourses) -> dict[Kind, int]:
+    """How many prompts each band has, without the empty ones."""
+    counts = {kind: sum(course.kind == kind for course in learned.courses) for kind in INKS}
+    return {kind: count for kind, count in counts.items() if count}
 
 
-def _left(names: list[str]) -> int:
-    return max(map(len, names)) + 1
+def _name(canvas: Canvas, learned: LearningCourses) -> None:
+    """Write into each band what it is, where its bright or its dim part fills enough of a line."""
+    for kind, count in _sizes(learned).items():
+        for style, ink in ((INKS[kind], "bold $background"), (f"{INKS[kind]}-shade", "$foreground")):
+            columns, row = canvas.longest(style)
+            text = f"{kind} {count}"
+            if len(columns) > len(text) + 1:
+                start = columns.start + (len(columns) - len(text)) // 2
+                for at, character in enumerate(text, start):
+                    canvas.write(at, row, character, ink)
+                break
 
 
-def _levels(courses: list[Course], lines: int, ends: tuple[float, float]) -> Array:
-    """The indices in `SHADES` of a band's cells, int [lines, evaluations]: the mean over the prompts of each line."""
-    found = []
-    for line in range(lines):
-        start = line * len(courses) // lines
-        end = max((line + 1) * len(courses) // lines, start + 1)
-        rewards = np.array([course.rewards for course in courses[start:end]])
-        known = np.isfinite(rewards)
-        sums = np.where(known, rewards, 0.0).sum(axis=0)
-        means = np.divide(sums, known.sum(axis=0), out=np.full(len(sums), np.nan), where=known.any(axis=0))
-        found.append([level(mean, ends) for mean in means.tolist()])
-    return np.array(found)
+def _bare(canvas: Canvas) -> tuple[Array, Array, list[str]]:
+    """The cells without colours, each as what is in its middle."""
+    middle, styles = canvas.middle()
+    signs = np.array([" ", *(WRONG if style.endswith("-shade") else RIGHT for style in styles[1:])])
+    return signs[middle], np.zeros_like(middle), [""]
 
 
 def _frame(source: PlotData, size: Size, left: int) -> Axes:

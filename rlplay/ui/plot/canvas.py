@@ -55,6 +55,22 @@ class Canvas:
         """Put a character into a cell; it lies over everything."""
         self._written.append((column, row, character, self._ink(style)))
 
+    def middle(self) -> tuple[Array, list[str]]:
+        """The index of the style in the middle of each cell, top line first; and the styles, of which 0 is none."""
+        return self._cells()[::-1, :, _PART // 2], self._styles
+
+    def longest(self, style: str) -> tuple[range, int]:
+        """The columns and the row of the longest stretch of whole cells in a style; no columns if there is none."""
+        cells = self._cells()
+        whole = (cells == self._ink(style)).all(axis=-1)
+        best, found = range(0), 0
+        for row, line in enumerate(whole):
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], line.astype(int), [0]]))).reshape(-1, 2)
+            for start, stop in edges.tolist():
+                if stop - start > len(best):
+                    best, found = range(start, stop), row
+        return best, found
+
     def free(self, columns: range, row: int) -> bool:
         """Whether nothing but areas is in these cells of a row."""
         cells = self._cells()[row, columns.start : columns.stop]
