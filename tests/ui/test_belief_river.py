@@ -126,6 +126,33 @@ def test_names_are_in_their_bands_and_values_below() -> None:
     assert "–" in River().titles(source, 3, False)[1].plain
 
 
+@pytest.mark.parametrize(
+    ("columns", "ends"),
+    [(60, "mean of 4 prompts an update"), (42, "mean of 4 prompts"), (34, "4 prompts")],
+)
+def test_the_title_says_whose_answers_they_are_in_any_room(columns: int, ends: str) -> None:
+    above, _ = River().titles(replace(run(), columns=columns, lines=9), None, False)
+    assert above.plain == f"Belief · first token · {ends}"
+    assert above.cell_length <= columns - 2
+
+
+def test_the_title_of_a_river_of_one_prompt_names_it() -> None:
+    source = run()
+    assert source.beliefs is not None
+    assert source.shown is not None
+    assert source.shown.sampled is not None
+    one = msgspec.structs.replace(
+        source.shown.sampled, prompts=["How many books?"] * 4,
+        prompt_ids=np.zeros(4, dtype=np.int32), prompt_offsets=np.arange(5),
+    )  # fmt: skip
+    source.shown.add(one)
+    for number in SHARES:
+        source.beliefs.add(msgspec.structs.replace(one, update=number))
+    for columns, words in ((60, "“How many books?”"), (40, "“How many boo…”")):
+        above, _ = River().titles(replace(source, columns=columns, lines=9), None, False)
+        assert above.plain == f"Belief · first token · {words}"
+
+
 def test_what_changed_most_is_named_first_and_the_axis_counts_updates() -> None:
     source = run()
     assert source.beliefs is not None

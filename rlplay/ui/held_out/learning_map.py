@@ -83,7 +83,7 @@ class LearningMap:
     def titles(
         self, source: PlotData, cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
-        """Above, how many prompts are right at the first and at the last evaluation; below, the bands, the smallest first."""
+        """Above, how many prompts are right at the first and the last evaluation; below, the bands, smallest first."""
         learned = _learned(source)
         if learned is None:
             return Content(self.title), Content("")

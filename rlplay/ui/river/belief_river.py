@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
 from rlplay.trace.beliefs import Belief, Beliefs, Context
@@ -35,6 +35,8 @@ NO_TOKEN = "Put the cursor on a sampled token to see what the model believed the
 NO_CANDIDATES = "This run recorded no candidates at this place."
 READING = "Reading the recorded updates…"
 _SCALE = "1.0", " .5", "  0"
+_LEAST = 12
+"""Cells of a prompt in the title."""
 _CORNERS = 2
 """Columns of the plot that the words in the border below it cannot use."""
 
@@ -101,7 +103,8 @@ class River:
         when = "" if cursor is None else f" at {cursor}"
         parts = [f"{self.title}{when}", where]
         if not place.state and found:
-            parts.append("this prompt" if place.prompt is not None else _averaged(found, cursor))
+            room = source.columns - _CORNERS - cell_len(" · ".join(parts)) - len(" · ") if source.columns else 0
+            parts.append(_asked(source, room) if place.prompt is not None else _averaged(found, cursor, room))
         if beliefs.missing:
             parts.append(f"reading, {len(beliefs.missing)} to go")
         entries = list(_entries(source, beliefs, place, found, cursor)) if found else []
@@ -147,7 +150,7 @@ def _found(source: PlotData, beliefs: Beliefs, place: Context) -> dict[int, Beli
 
 def _frame(source: PlotData, found: dict[int, Belief], size: Size) -> Axes:
     gutters = max(source.room[0], max(map(len, _SCALE)) + 1), source.room[1]
-    first, last = min(source.span[0], *found), max(source.span[1], *found)
+    first, last = min(source.span_from(min(found))[0], *found), max(source.span[1], *found)
     width = max(size.width - sum(gutters), 2)
     return Axes(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
 
@@ -277,13 +280,25 @@ def _where(beliefs: Beliefs, place: Context) -> str:
     return f"after “{text if len(text) <= 24 else '…' + text[-23:]}”"
 
 
-def _averaged(found: dict[int, Belief], cursor: int | None) -> str:
+def _asked(source: PlotData, room: int) -> str:
+    """The prompt that the river is of, as far as it fits."""
+    shown = source.shown
+    if shown is None or shown.sampled is None:
+        return "this prompt"
+    text = shown.sampled.prompts[int(shown.sampled.group[source.cursor[0]])].strip()
+    fits = max(room - 2, _LEAST)
+    return f"“{text if cell_len(text) <= fits or not room else set_cell_size(text, fits - 1) + '…'}”"
+
+
+def _averaged(found: dict[int, Belief], cursor: int | None, room: int) -> str:
     """The number of prompts behind the mean: in the update at the cursor, or from the fewest to the most."""
     counts, when = [belief.prompts for belief in found.values()], " an update"
     if cursor in found:
         counts, when = [found[cursor].prompts], ""
     low, high = min(counts), max(counts)
-    return f"mean of {low if low == high else f'{low}–{high}'} prompt{'s' * (high > 1)}{when}"
+    prompts = f"{low if low == high else f'{low}–{high}'} prompt{'s' * (high > 1)}"
+    whole = (f"mean of {prompts}{when}", f"mean of {prompts}")
+    return next((words for words in whole if not room or len(words) <= room), prompts)
 
 
 def _values(found: dict[int, Belief], tokens: list[int], token: int | None, cursor: int | None) -> str:
