@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from rlplay.trace.records import Survey
+from rlplay.trace.records import Array, Survey
 from rlplay.trace.update import Update
 from rlplay.worlds.world import World
 
@@ -62,14 +62,15 @@ def chart(world: World, update: Update | None) -> Chart:
     q_before = _action_values(sampled.survey)
     q = q_before if newest is None else _action_values(newest)
     paths = {row: _path(world, update, row) for row in range(update.completions)}
-    returns, visits = _returns(update, paths), _visits(update, paths)
+    moves = {row: _moves(update, row) for row in paths}
+    returns, visits = _returns(update, paths, moves), _visits(paths, moves)
     squares = {
         state: Square(
             before.get(state),
             after.get(state),
             visits.get(state, 0),
             values.get(state),
-            float(np.mean(returns[state])) if state in returns else None,
+            returns.get(state),
             q.get(state),
             q_before.get(state),
         )
@@ -113,27 +114,27 @@ def _path(world: World, update: Update, row: int) -> list[str]:
     return [start] if world.arms else [start, *sampled.states.get(row, [])]
 
 
-def _moves(update: Update, row: int) -> list[int]:
-    """The places of an episode's moves among the update's tokens."""
+def _moves(update: Update, row: int) -> Array:
+    """The places of an episode's moves among the update's tokens, int64."""
     sampled = update.sampled
     assert sampled is not None
     start, end = int(sampled.offsets[row]), int(sampled.offsets[row + 1])
-    return [place for place in range(start, end) if sampled.mask[place]]
+    return np.flatnonzero(sampled.mask[start:end]) + start
 
 
-def _visits(update: Update, paths: dict[int, list[str]]) -> dict[str, int]:
-    visits: dict[str, int] = defaultdict(int)
+def _visits(paths: dict[int, list[str]], moves: dict[int, Array]) -> dict[str, int]:
+    visits: Counter[str] = Counter()
     for row, path in paths.items():
-        for state, _ in zip(path, _moves(update, row), strict=False):
-            visits[state] += 1
+        visits.update(path[: len(moves[row])])
     return visits
 
 
-def _returns(update: Update, paths: dict[int, list[str]]) -> dict[str, list[float]]:
+def _returns(update: Update, paths: dict[int, list[str]], moves: dict[int, Array]) -> dict[str, float]:
+    """The mean return of the moves that were made on each square."""
     found: dict[str, list[float]] = defaultdict(list)
     if update.credited is None or update.credited.returns is None:
-        return found
+        return {}
     for row, path in paths.items():
-        for state, place in zip(path, _moves(update, row), strict=False):
-            found[state].append(float(update.credited.returns[place]))
-    return found
+        for state, earned in zip(path, update.credited.returns[moves[row]].tolist(), strict=False):
+            found[state].append(earned)
+    return {state: float(np.mean(each)) for state, each in found.items()}

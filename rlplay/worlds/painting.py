@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import lru_cache
 
 from rlplay.worlds.world import FLOOR, GOAL, HOLE, ICE, WALL, World, WorldError
 
@@ -39,10 +39,10 @@ class Painting:
     earlier: tuple[Squares, ...] = ()
     problem: str = ""
 
-    @cached_property
+    @property
     def world(self) -> World:
-        """The world as it is painted."""
-        return self.plain.repainted(self.squares)
+        """The world as it is painted; the same object for the same squares."""
+        return _painted(self.plain, tuple(self.squares.items()))
 
     @property
     def note(self) -> str:
@@ -76,6 +76,11 @@ class Painting:
         if self.brush in (AS_DRAWN, REWARD):
             return self.brush == AS_DRAWN
         return self.plain.kind(square) == BRUSHES[self.brush][0] and square not in self.plain.painted
+
+
+@lru_cache(maxsize=8)
+def _painted(plain: World, squares: tuple[tuple[str, float | str], ...]) -> World:
+    return plain.repainted(dict(squares))
 
 
 def dead_end(world: World) -> str:

@@ -163,6 +163,24 @@ def test_the_exact_value_of_the_policy_is_beside_the_learned_one(source: PlotDat
     assert max(map(abs, residual.values())) < 1e-9, "the Bellman equation holds on every square of this layer"
 
 
+def test_a_reading_is_made_once_for_one_state_of_an_update(source: PlotData) -> None:
+    found = reading(source)
+    assert found is not None
+    assert reading(replace(source, cursor=(2, 3))) is found
+    assert reading(replace(source, repainted=True)) is not found
+    assert source.shown is not None
+    assert source.shown.sampled is not None
+    again = Update(2)
+    again.add(source.shown.sampled)
+    before = reading(replace(source, shown=again))
+    again.sampled = msgspec.structs.replace(source.shown.sampled, done=False, survey=None)
+    after = reading(replace(source, shown=again))
+    assert before is not None
+    assert after is not None
+    assert before.policies
+    assert not after.policies
+
+
 def test_visits_add_up(source: PlotData) -> None:
     found = chart(WORLD, source.shown)
     visits = {name: square.visits for name, square in found.squares.items() if not WORLD.ends(name)}

@@ -15,7 +15,7 @@ from rlplay.ui.world.big_signs import STAR, WALKER, big
 from rlplay.ui.world.board import Board
 from rlplay.ui.world.canvas import Canvas
 from rlplay.ui.world.layers import Kind
-from rlplay.ui.world.reading import Reading, best_moves, likeliest, worth
+from rlplay.ui.world.reading import Reading, Way, best_moves, likeliest, worth
 from rlplay.ui.world.rose import draw_rose
 from rlplay.ui.world.shades import heat, shade
 from rlplay.ui.world.short_numbers import share, short
@@ -79,7 +79,7 @@ class _Tile:
             self.centred((self.height - 1) // 2, text, STRONG)
 
 
-def large_squares(kind: Kind, found: Reading, board: Board, width: int) -> list[Content]:
+def large_squares(kind: Kind, found: Reading, way: Way, board: Board, width: int) -> list[Content]:
     """The lines of a board, `width` cells each."""
     canvas = Canvas(width, board.lines)
     _draw_lines(canvas, board)
@@ -88,11 +88,11 @@ def large_squares(kind: Kind, found: Reading, board: Board, width: int) -> list[
             name = square_name(row, column)
             tile = _tile(canvas, board, name, _shade_of(kind, found, name))
             tile.fill(" ")
-            _draw_square(kind, found, name, tile)
-    for one, other in dict.fromkeys(pairwise(found.path)):
+            _draw_square(kind, found, way, name, tile)
+    for one, other in dict.fromkeys(pairwise(way.path)):
         _draw_steps(canvas, board, one, other)
-    if found.here:
-        frame(canvas, board, found.here)
+    if way.here:
+        frame(canvas, board, way.here)
     return canvas.content()
 
 
@@ -101,20 +101,20 @@ def _tile(canvas: Canvas, board: Board, name: str, shading: str) -> _Tile:
     return _Tile(canvas, top, left, board.width, board.height, shading)
 
 
-def _draw_square(kind: Kind, found: Reading, name: str, tile: _Tile) -> None:
+def _draw_square(kind: Kind, found: Reading, way: Way, name: str, tile: _Tile) -> None:
     world, sign = found.world, found.world.kind(name)
     if sign == WALL:
         tile.fill("▒", MUTED)
-        tile.corners(0, f" {name} " if found.painting else "", "", MUTED)
+        tile.corners(0, f" {name} " if way.painting else "", "", MUTED)
         return
     if world.ends(name):
         good = world.reward(name) > 0
         rows, ink = (STAR, "$success") if sign == GOAL else (HOLE_SIGN, "$error")
         tile.large(rows, f"bold {ink}")
         tile.corners(tile.height - 1, short(world.reward(name), signed=True), "", f"bold {'$success' if good else ink}")
-    elif found.walk is None or name != found.here:
+    elif way.walk is None or name != way.here:
         _LAYERS[kind](found, name, found.chart.squares[name], tile)
-    if found.walk is not None and name == found.here:
+    if way.walk is not None and name == way.here:
         tile.large(WALKER, f"bold {HERE}")
     tile.corners(0, _label(found, name), "", MUTED)
 

@@ -8,16 +8,16 @@ from textual.content import Content
 
 from rlplay.ui.world.large_squares import FOOTPRINT, HERE, MUTED
 from rlplay.ui.world.layers import Kind
-from rlplay.ui.world.reading import Reading
+from rlplay.ui.world.reading import Reading, Way
 from rlplay.worlds.world import ICE
 
 _LEARNED = {"V": "V by the critic", "G": "G mean return", "max Q": "Q: the larger one"}
 
 
-def legend(kind: Kind, found: Reading, width: int) -> list[Content]:
+def legend(kind: Kind, found: Reading, way: Way, width: int) -> list[Content]:
     """The marks of a layer, in lines of at most `width` cells, the most important first."""
     rows: list[list[Content]] = [[]]
-    for entry in _entries(kind, found):
+    for entry in _entries(kind, found, way):
         if _length([*rows[-1], entry]) > width and rows[-1]:
             rows.append([])
         rows[-1].append(entry)
@@ -28,7 +28,7 @@ def _length(entries: list[Content]) -> int:
     return sum(entry.cell_length for entry in entries) + 3 * (len(entries) - 1)
 
 
-def _entries(kind: Kind, found: Reading) -> Iterator[Content]:
+def _entries(kind: Kind, found: Reading, way: Way) -> Iterator[Content]:
     known = bool(found.policies)
     if kind == "policy" and known:
         best = "bright, with a head: best by Q" if found.learns_q else "bright, with a head: likeliest, .31 its chance"
@@ -62,7 +62,7 @@ def _entries(kind: Kind, found: Reading) -> Iterator[Content]:
     elif kind == "optimal" and found.best is not None:
         yield _plain("arrow: best move; several: equally good")
         yield _plain("V* the return to expect with them")
-    if found.path:
+    if way.path:
         yield _entry(FOOTPRINT * 3, "the walk under the cursor", HERE)
     if any(ICE in row for row in found.world.map):
         yield _entry("≈", f"ice: {100 * found.world.ice:.0f} % of moves slip")

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from rlplay.ui.plot.picture import Size
 from rlplay.ui.world.layers import Kind
-from rlplay.ui.world.reading import Reading, best_moves, likeliest, worth
+from rlplay.ui.world.reading import Reading, Way, best_moves, likeliest, worth
 from rlplay.ui.world.shades import heat, shade
 from rlplay.ui.world.short_numbers import share, short, shortest
 from rlplay.worlds.chart import Square
@@ -59,7 +59,7 @@ def square_at(world: World, size: Size, x: int, y: int) -> str | None:
     return square_name(row, column) if 0 <= row < rows and 0 <= column < columns else None
 
 
-def small_squares(kind: Kind, found: Reading, width: int, height: int) -> list[Content]:
+def small_squares(kind: Kind, found: Reading, way: Way, width: int, height: int) -> list[Content]:
     """The map, row by row; below it the letters of the columns, if there is a line for them."""
     world, cells = found.world, _cells(kind, found)
     rows, columns, each = len(world.map), len(world.map[0]), square_width(world, width)
@@ -71,7 +71,7 @@ def small_squares(kind: Kind, found: Reading, width: int, height: int) -> list[C
             parts = [(label, _MUTED)]
             for column in range(columns):
                 name = square_name(row, column)
-                emphasis = "reverse" if name == found.here else "underline" if name in found.path else ""
+                emphasis = "reverse" if name == way.here else "underline" if name in way.path else ""
                 parts += _line(world.map[row][column], cells.get(name), (line, tall), each, emphasis)
             lines.append(Content.assemble(*parts))
     if height > tall * rows:

@@ -15,7 +15,7 @@ from rlplay.ui.world.board import board
 from rlplay.ui.world.large_squares import large_squares
 from rlplay.ui.world.layers import KINDS, Kind
 from rlplay.ui.world.map_legend import legend
-from rlplay.ui.world.reading import Reading, reading, shown_update, worth
+from rlplay.ui.world.reading import Reading, Way, reading, shown_update, way, worth
 from rlplay.ui.world.short_numbers import short
 from rlplay.ui.world.small_squares import NARROWEST, lines_of, small_squares, square_width
 from rlplay.ui.world.small_squares import square_at as small_square_at
@@ -65,30 +65,30 @@ class WorldMap(OfUpdate):
         found = reading(source)
         if found is None:
             return "This run has no world." if source.history.updates else "The map of the world will be drawn here."
-        content = arms(found, size) if found.world.arms else self._squares(found, size)
+        content = arms(found, size) if found.world.arms else self._squares(found, way(source, found), size)
         return content if isinstance(content, str) else Picture(content, Axes(size.width, 0, size.width - 1, 0, 1))
 
-    def _squares(self, found: Reading, size: Size) -> Content | str:
+    def _squares(self, found: Reading, marked: Way, size: Size) -> Content | str:
         world, large = found.world, board(found.world, size)
         if large is not None:
-            lines = large_squares(self.kind, found, large, size.width)
-            return Content("\n").join([*lines, *self._below(found, size.width)[: size.height - len(lines)]])
+            lines = large_squares(self.kind, found, marked, large, size.width)
+            return Content("\n").join([*lines, *self._below(found, marked, size.width)[: size.height - len(lines)]])
         if size.height < len(world.map) or square_width(world, size.width) < NARROWEST:
             return f"The map takes {len(world.map)} lines and {least_width(world)} columns: make the terminal larger."
-        lines = small_squares(self.kind, found, size.width, size.height)
-        return Content("\n").join([*lines, *self._below(found, size.width)[: size.height - len(lines)]])
+        lines = small_squares(self.kind, found, marked, size.width, size.height)
+        return Content("\n").join([*lines, *self._below(found, marked, size.width)[: size.height - len(lines)]])
 
-    def _below(self, found: Reading, width: int) -> list[Content]:
+    def _below(self, found: Reading, marked: Way, width: int) -> list[Content]:
         """The lines below the squares, the most important first."""
-        if found.painting is not None:
+        if marked.painting is not None:
             from rlplay.ui.world.brush_words import brush_lines
 
-            return brush_lines(found.painting, width)
-        if found.walk is None:
-            return legend(self.kind, found, width)
+            return brush_lines(marked.painting, width)
+        if marked.walk is None:
+            return legend(self.kind, found, marked, width)
         from rlplay.ui.world.walk_words import walk_lines
 
-        return walk_lines(found.walk, found, width)
+        return walk_lines(marked.walk, found, width)
 
     def square_at(self, world: World, size: Size, x: int, y: int) -> str | None:
         """The square in column `x` of line `y` of a panel of this size."""
@@ -113,12 +113,12 @@ class WorldMap(OfUpdate):
             return Content(self.title), Content("")
         large = board(found.world, Size(source.columns, source.lines)) is not None
         below = _at_the_start(found)
-        if found.painting is not None and found.painting.note:
-            below = Content.styled(found.painting.note, "$warning")
-        if found.walk is not None:
+        if source.painting is not None and source.painting.note:
+            below = Content.styled(source.painting.note, "$warning")
+        if source.walk is not None:
             from rlplay.ui.world.walk_words import walk_summary
 
-            below = walk_summary(found.walk, found)
+            below = walk_summary(source.walk, found)
         return Content(self.title + self._words(found, large, source.lines)), below
 
     def _words(self, found: Reading, large: bool, lines: int) -> str:
