@@ -84,6 +84,8 @@ def play(name: str, seed: int, run: Path) -> Play:
             raise RuntimeError(err.getvalue()) from None
     *updates, result = map(json.loads, out.getvalue().splitlines())
     claims = result["expectations"]
+    if len(claims) != len(claims_of(name)):  # a writing exercise whose solution does not agree
+        raise RuntimeError("; ".join(claim["text"] for claim in claims if not claim["passed"]))
     return Play(
         name, seed, [claim["passed"] for claim in claims], [claim["value"] for claim in claims],
         sum(update.get("seconds", 0.0) for update in updates),

@@ -16,7 +16,7 @@ from rlplay.scenario.job import new_job
 from rlplay.scenario.lesson import CONCEPTS, whole_script
 from rlplay.scenario.loader import load
 from rlplay.scenario.scenario_world import step_word
-from rlplay.scenario.script import Ask, Change, Exercise, PreferStep, ScreenVerb, Step, Train, You, parse
+from rlplay.scenario.script import Ask, Change, Exercise, PreferStep, ScreenVerb, Step, Train, Write, You, parse
 from rlplay.trace.run import Run
 from rlplay.verbs import VERBS
 
@@ -40,14 +40,14 @@ BY_LESSON = {lesson: [each for each in TABLE if each.lesson == lesson] for lesso
 
 
 def words(step: Step) -> str:
-    return step.question if isinstance(step, Ask) else step.text if isinstance(step, You | Exercise) else ""
+    return step.question if isinstance(step, Ask) else step.text if isinstance(step, You | Exercise | Write) else ""
 
 
-def the_step(concept: Concept) -> Ask | You | Exercise:
+def the_step(concept: Concept) -> Ask | You | Exercise | Write:
     """The one step of its lesson that has its words."""
     steps = [step for step in parse(whole_script(load(concept.lesson))) if concept.step in words(step)]
     assert len(steps) == 1, f"{concept.lesson} has {len(steps)} such steps"
-    assert isinstance(steps[0], Ask | You | Exercise)
+    assert isinstance(steps[0], Ask | You | Exercise | Write)
     return steps[0]
 
 
@@ -80,6 +80,8 @@ def test_the_learner_does_it_with_this_key(concept: Concept) -> None:
         case Exercise():
             assert (concept.does, concept.key) == ("exercise", "k")
             assert any(isinstance(each, Change) for each in step.solution), "a setting solves it"
+        case Write():
+            assert (concept.does, concept.key) == ("write", *VERBS["write"].keys)
         case You():
             assert concept.does == verb_of(step)
             assert concept.key in KEYS.get(concept.does, VERBS[concept.does].keys)
@@ -104,6 +106,13 @@ class Pupil(HeadlessRun):
         assert await self._script.carry_out(task.step)
         self.done |= {each.concept for each in found}
         return True
+
+    async def write(self, task: Write) -> None:
+        """Try the solution on the engine."""
+        before = len(self.outcomes)
+        await super().write(task)
+        if len(self.outcomes) == before:  # a failed try is an outcome
+            self.done |= {each.concept for each in self._those(task)}
 
     def reveal(self, outcomes: list[ClaimResult], about: Ask | Exercise | None) -> None:
         """Note the predictions and the exercises whose claims all hold."""

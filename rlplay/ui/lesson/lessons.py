@@ -145,7 +145,7 @@ class LessonsScreen(Dialogue[str | None]):
     def _summary(self, scenario: Scenario) -> Content:
         played = self._played.get(scenario.name)
         predictions, quiz = questions(scenario)
-        acts = sum("you" in step or "exercise" in step for step in scenario.script)
+        acts = sum(not {"you", "exercise", "write"}.isdisjoint(step) for step in scenario.script)
         asks = f" · {len(predictions)} to predict" if predictions else ""
         asks += f" · {acts} to do" if acts else ""
         asks += f" · {len(quiz)} in the quiz" if quiz else ""
