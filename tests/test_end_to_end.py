@@ -71,7 +71,7 @@ def test_the_first_ten_seconds(tmp_path: Path) -> None:
         assert "recorded" in program.text()
         program.wait_for("● live", timeout=90)
         program.press("t")
-        program.wait_for("All 128 answers")
+        program.wait_for("t next")
         program.press("\x11")  # ctrl+q
         assert program.wait_for_exit() == 0
     finally:

@@ -54,7 +54,7 @@ class OpeningScreen(Screen[str | None]):
         Binding("enter", "take('')", "go on"),
         Binding("left,shift+tab", "move(-1)", "way before"),
         Binding("right,tab", "move(1)", "next way"),
-        Binding("escape", "dismiss", "close"),
+        Binding("escape", "close", "close"),
         Binding(",".join(VERBS["quit"].keys), "app.verb('quit')", VERBS["quit"].title, id="quit"),
     ]
 
@@ -66,6 +66,7 @@ class OpeningScreen(Screen[str | None]):
         self._began = time.monotonic()
         self._written = 0  # tokens of the live answer that are on the screen
         self._queued = ""
+        self._left = False
 
     def compose(self) -> ComposeResult:
         yield self._picture
@@ -80,7 +81,7 @@ class OpeningScreen(Screen[str | None]):
         if event.key not in self._bindings.key_to_bindings:
             event.stop()
             event.prevent_default()
-            self.dismiss(None)
+            self._leave(None)
             self.app.simulate_key(event.key)
 
     def on_click(self, event: events.Click) -> None:
@@ -100,12 +101,22 @@ class OpeningScreen(Screen[str | None]):
         self._picture.show(chosen=WAYS.index(self._queued), waits=True)
         self._look()
 
+    def action_close(self) -> None:
+        """Leave for the main screen."""
+        self._leave(None)
+
+    def _leave(self, verb: str | None) -> None:
+        """End with `verb`, once, unless another screen lies above."""
+        if self.is_current and not self._left:
+            self._left = True
+            self.dismiss(verb)
+
     def _look(self) -> None:
         session, queued = self._session, self._queued
         if session.failed is not None:
-            self.dismiss(None)
+            self._leave(None)
         elif queued and (queued == "lessons" or session.status is not None):
-            self.dismiss(queued)
+            self._leave(queued)
         elif session.status is None and session.loading is not None:
             loading, seconds = session.loading, time.monotonic() - self._began
             self._picture.show(engine=f"{loading.what} · {seconds:.0f} s", fraction=loading.fraction)
