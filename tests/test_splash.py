@@ -9,7 +9,7 @@ from rlplay.cli.splash import splash
 
 @pytest.fixture(autouse=True)
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlplay.cli.splash._on_a_terminal", lambda: True)
+    monkeypatch.setattr("rlplay.cli.splash.on_a_terminal", lambda: True)
 
 
 def test_the_title_stays_for_whoever_takes_over(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,7 +28,7 @@ def test_the_shell_comes_back_if_nobody_takes_over(capsys: pytest.CaptureFixture
 
 
 def test_a_pipe_gets_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlplay.cli.splash._on_a_terminal", lambda: False)
+    monkeypatch.setattr("rlplay.cli.splash.on_a_terminal", lambda: False)
     with splash("Learn to think"):
         pass
     assert capsys.readouterr().out == ""

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import click
 
 from rlplay.cli.options import DEVICE_OPTION, option_words, with_options
 from rlplay.cli.several import as_one_of_several, in_processes
-from rlplay.cli.splash import splash
+from rlplay.cli.splash import on_a_terminal, splash
 from rlplay.cli.trusting import TRUST, ask_trust, follow_named
 from rlplay.cli.types import RUN, SCENARIO, WholeNumber
 from rlplay.printing import raw_stream
@@ -22,6 +22,7 @@ from rlplay.processes import in_several, is_first
 from rlplay.supervisor import watched
 
 if TYPE_CHECKING:
+    from rlplay.link.prestarted import Prestarted
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.scenario.script import Step
     from rlplay.scenario.share import Moment
@@ -73,6 +74,13 @@ def needs_a_terminal(instead: str) -> None:
         raise click.UsageError(f"the screen needs a terminal; without one: {instead}")
 
 
+def _engine_ahead() -> AbstractContextManager[Prestarted | None]:
+    """An engine that imports its libraries while the screen is imported, too."""
+    from rlplay.link.prestarted import prestart  # after the first frame: it imports asyncio
+
+    return prestart(on_a_terminal())
+
+
 def _open(
     scenario: str | None,
     device: str,
@@ -82,14 +90,14 @@ def _open(
     then: Sequence[str] = (),
 ) -> int:
     opens = scenario is None and not option_words(changes)
-    with splash(scenario or FLAGSHIP, opens):
+    with splash(scenario or FLAGSHIP, opens), _engine_ahead() as engine:
         job = _new_job(scenario, device, None, changes, trusted)
         needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
         from rlplay.ui.start import check_choices
         from rlplay.ui.start import play as open_playground
 
         check_choices()  # whose error belongs on the normal screen
-    return open_playground(job, demo, then, _moment(scenario), opens)
+    return open_playground(job, demo, then, _moment(scenario), opens, prestarted=engine)
 
 
 @click.command(hidden=True)
@@ -160,14 +168,14 @@ def resume(recorded: Path, device: str, trust: bool) -> int:
 
     The run continues from its last snapshot.
     """
-    with splash(recorded.stem):
+    with splash(recorded.stem), _engine_ahead() as engine:
         job = _resume_job(recorded, device, trust)
         needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
         from rlplay.ui.start import check_choices
         from rlplay.ui.start import play as open_playground
 
         check_choices()  # whose error belongs on the normal screen
-    return open_playground(job)
+    return open_playground(job, prestarted=engine)
 
 
 @click.command()

@@ -30,7 +30,7 @@ def splash(title: str, opening: bool = False) -> Iterator[None]:
     If the block raises, the normal screen comes back; otherwise that program leaves the alternate screen. Without a
     terminal, this writes nothing.
     """
-    if not _on_a_terminal():
+    if not on_a_terminal():
         yield
         return
     out = raw_stream(sys.stdout)
@@ -67,11 +67,12 @@ def _drawn(line: Line, looks: Mapping[str, str]) -> str:
 
 def lift() -> None:
     """Bring the normal screen back, for a question."""
-    if _on_a_terminal():
+    if on_a_terminal():
         out = raw_stream(sys.stdout)
         out.write(_LEAVE)
         out.flush()
 
 
-def _on_a_terminal() -> bool:
+def on_a_terminal() -> bool:
+    """Whether somebody sees what is drawn, and can press keys."""
     return sys.stdin.isatty() and sys.stdout.isatty()

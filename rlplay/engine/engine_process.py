@@ -1,6 +1,7 @@
 """The engine's process: `python -m rlplay.engine.engine_process`, started by the screen, obeying its commands.
 
-Nothing heavy is imported before the screen has been answered.
+Nothing heavy is imported before it has connected, and nothing of a job is read before everything is imported: the
+screen may start the process before it has a job.
 """
 
 from __future__ import annotations
@@ -241,10 +242,6 @@ def main(imports: Callable[[Callable[[str, float], None]], Any] = import_driver)
 
 
 def _run(link: ScreenLink, imports: Callable[[Callable[[str, float], None]], Any]) -> int:
-    begin = link.commands.get()
-    if not isinstance(begin, Begin):
-        return 0
-
     def record(entry: AnyRecord) -> None:
         link.send(Recorded(entry))
 
@@ -252,7 +249,11 @@ def _run(link: ScreenLink, imports: Callable[[Callable[[str, float], None]], Any
         link.send(Loading(what, _IMPORTED + (1 - _IMPORTED) * fraction))
 
     try:
-        driver = imports(lambda what, fraction: link.send(Loading(what, fraction)))(begin.job, record)
+        driver_of = imports(lambda what, fraction: link.send(Loading(what, fraction)))
+        begin = link.commands.get()
+        if not isinstance(begin, Begin):
+            return 0
+        driver = driver_of(begin.job, record)
         driver.load(loading)
     except Exception as error:
         what = str(error).strip().partition("\n")[0]

@@ -8,7 +8,6 @@ import hmac
 import os
 import secrets
 import signal
-import sys
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any, Literal
@@ -19,10 +18,9 @@ from rlplay import trusted
 from rlplay.link import framing
 from rlplay.link.lines import lines
 from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, Begin, Failed, LogLine, Status, Stop, Trust
+from rlplay.link.prestarted import ENGINE, AdoptedProcess, Prestarted, environment
 from rlplay.scenario.schema import Job
 
-ENGINE = (sys.executable, "-P", "-m", "rlplay.engine.engine_process")
-"""Without the current folder on its path: a file there, such as queue.py, would take the place of a library."""
 CONNECT_WITHIN = 60.0
 """Seconds within which an engine must connect; it does so before it imports anything heavy."""
 _TOKEN_WITHIN, _TERMINATE_WITHIN, _KILL_WITHIN = 10.0, 1.0, 10.0
@@ -33,16 +31,20 @@ _LAST_LINES = 30  # lines of standard error shown after a crash
 _TOKEN_BYTES = 256
 
 
+_Process = asyncio.subprocess.Process | AdoptedProcess
+
+
 class EngineProcess:
     """One engine in its own process. Start it, read `events` until they end, and always close it."""
 
-    def __init__(self, argv: Sequence[str] = ENGINE) -> None:
-        self._argv = argv
-        self._token = secrets.token_hex(32)
+    def __init__(self, argv: Sequence[str] = ENGINE, prestarted: Prestarted | None = None) -> None:
+        """Run `argv`, or take over a process that was `prestarted`."""
+        self._argv, self._prestarted = argv, prestarted
+        self._token = secrets.token_hex(32) if prestarted is None else prestarted.token
         self._events: asyncio.Queue[AnyEvent | None] = asyncio.Queue(_PENDING)
         self._commands: asyncio.Queue[bytes] = asyncio.Queue()
         self._connected: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]] | None = None
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: _Process | None = None
         self._alive: int | None = None  # an end of a pipe: once it is closed, also by a crash, the engine is ended
         self._tasks: list[asyncio.Task[None]] = []
         self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
@@ -55,20 +57,19 @@ class EngineProcess:
         """Start the process with `job` and return at once; errors arrive as a `Failed` event."""
         self._connected = asyncio.get_running_loop().create_future()
         await self.send(Begin(job))
+        if self._prestarted is not None:
+            self._alive, listening = self._prestarted.alive, self._prestarted.listening
+            server = await asyncio.start_server(self._accept, sock=listening, limit=framing.BUFFER)
+            self._process = await self._prestarted.adopted()
+            self._start_task(self._supervise(self._process, server))
+            return
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=framing.BUFFER)
         host, port = server.sockets[0].getsockname()[:2]
-        environment = {
-            **os.environ,
-            framing.ADDRESS: f"{host}:{port}",
-            framing.TOKEN: self._token,
-            "PYTHONUNBUFFERED": "1",
-            "PYTHONFAULTHANDLER": "1",
-        }
         theirs, self._alive = os.pipe()
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *self._argv,
-                env=environment,
+                env=environment(host, port, self._token),
                 stdin=theirs,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -142,7 +143,7 @@ class EngineProcess:
         self._tasks.append(task)
         return task
 
-    async def _supervise(self, process: asyncio.subprocess.Process, server: asyncio.Server) -> None:
+    async def _supervise(self, process: _Process, server: asyncio.Server) -> None:
         """Handle output and messages from the start of the process to its end."""
         assert process.stdout is not None
         assert process.stderr is not None
@@ -164,7 +165,7 @@ class EngineProcess:
             await self._fail(text, "\n".join(self._last_lines))
         await self._events.put(None)
 
-    async def _receive(self, process: asyncio.subprocess.Process, server: asyncio.Server) -> None:
+    async def _receive(self, process: _Process, server: asyncio.Server) -> None:
         assert self._connected is not None
         try:
             reader, writer = await asyncio.wait_for(self._connected, CONNECT_WITHIN)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rlplay import user_preferences
 from rlplay.foreign.copy import Copy
+from rlplay.link.prestarted import Prestarted, prestart
 from rlplay.link.trainer_address import find
 from rlplay.paths import new_run, own_keys, shortest_name
 from rlplay.scenario.schema import Job
@@ -31,16 +32,18 @@ def play(
     moment: Moment = START,
     opens: bool = False,
     plays: bool = False,
+    prestarted: Prestarted | None = None,
 ) -> int:
     """Open the playground on a job; returns the exit status.
 
     It `opens` with the story and its three ways on. The lesson goes to `moment` first; with `demo` it plays hands-free,
-    with `plays` it begins without a key. A demo that nobody takes over goes on with the scenarios `then`.
+    with `plays` it begins without a key. A demo that nobody takes over goes on with the scenarios `then`. An engine may
+    have been `prestarted`.
     """
     begins = not (demo or moment.step or job.resume)
     following = next(iter(then), None)
     plan = Plan(demo, following, moment, samples_first=begins, opens=opens, plays=plays, keeps_theme=True)
-    app = RlplayApp(LiveSource(job), plan=plan)
+    app = RlplayApp(LiveSource(job, prestarted), plan=plan)
     playground = app.play
     status = run(app)
     if playground.session.run.finished and not app.is_web:
@@ -49,10 +52,12 @@ def play(
         return status
     from rlplay.scenario.loader import load
 
-    scenario = load(playground.next_scenario)
+    with prestart() as engine:
+        scenario = load(playground.next_scenario)
     goes_on = demo and app.teaching.lesson.hands_free
     after = Job(scenario, str(new_run(scenario.name)), job.device, job.threads)
-    return play(after, goes_on, then[1:] if goes_on else (), Moment(playground.next_step, {}), plays=not goes_on)
+    begin = Moment(playground.next_step, {})
+    return play(after, goes_on, then[1:] if goes_on else (), begin, plays=not goes_on, prestarted=engine)
 
 
 def kept(path: Path) -> str:

@@ -297,7 +297,7 @@ def test_it_comes_where_nothing_was_asked_for(
 ) -> None:
     seen: list[bool] = []
 
-    def play(_job: Job, _demo: bool, _then: object, _moment: object, opens: bool) -> int:
+    def play(_job: Job, _demo: bool, _then: object, _moment: object, opens: bool, prestarted: object) -> int:
         seen.append(opens)
         return 0
 

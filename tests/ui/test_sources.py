@@ -310,7 +310,7 @@ class Engine:
 
     starts, jobs = True, []
 
-    def __init__(self):
+    def __init__(self, prestarted=None):
         self.sent, self.closed = [], False
 
     async def start(self, job):

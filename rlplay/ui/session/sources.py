@@ -27,6 +27,7 @@ from rlplay.ui.words.batch import batch
 
 if TYPE_CHECKING:
     from rlplay.link.client import EngineProcess
+    from rlplay.link.prestarted import Prestarted
 
 PACE = 0.7
 """Seconds per update while a replay runs."""
@@ -39,8 +40,9 @@ class LiveSource(Source):
 
     live = own_engine = True
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, job: Job, prestarted: Prestarted | None = None) -> None:
+        """For a new engine, or one that was `prestarted`."""
+        self._job, self._prestarted = job, prestarted
         self.path = Path(job.run)
         self.title, self.question, self.script = job.scenario.title, job.scenario.question, whole_script(job.scenario)
         self.stage = subject(job.scenario)
@@ -59,7 +61,8 @@ class LiveSource(Source):
         self._past = None if reader is None else restored(reader)
         if self._engine is not None:
             await self._engine.close()
-        self._engine = EngineProcess()
+        prestarted, self._prestarted = self._prestarted, None
+        self._engine = EngineProcess(prestarted=prestarted)
         await self._engine.start(msgspec.structs.replace(self._job, resume=resume))
         early, self._early = self._early, []
         for command in early:
@@ -84,6 +87,8 @@ class LiveSource(Source):
         """End the engine."""
         if self._engine is not None:
             await self._engine.close()
+        elif self._prestarted is not None:
+            self._prestarted.discard()
         await super().close()
         self._reader = self._ahead = None
 
