@@ -78,7 +78,8 @@ class OpeningScreen(Screen[str | None]):
 
     def on_key(self, event: events.Key) -> None:
         """A key that takes no way closes the opening, and then does what it does on the main screen."""
-        if event.key not in self._bindings.key_to_bindings:
+        bound = self.active_bindings.get(event.key)
+        if bound is None or bound.node is not self:
             event.stop()
             event.prevent_default()
             self._leave(None)
