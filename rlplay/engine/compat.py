@@ -7,6 +7,9 @@ Of transformers' cache of keys and values, releases 5.4 to 5.24:
   tensor from 5.4 on. Whatever is missing raises one of the errors that `agreement.py` takes for "not in this way", and
   the engine samples from a cache that grows.
 
+Of transformers' import, releases 5.4 to 5.24: `define_import_structure`, which finds the models by reading 2,000 files.
+`import transformers` calls it, and `import transformers.models` once more. Without it the files are read twice.
+
 Of torch, releases 2.6 to 2.13: the operator by which its compiler lets oneDNN compute a linear layer. Without it the
 layers are torch's own.
 
@@ -15,10 +18,13 @@ layers are torch's own.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,6 +34,35 @@ _SHAPES_KEPT = 64
 """Products for whose shapes oneDNN keeps what it made ready; left to itself it keeps 1024, which take gigabytes."""
 
 NEW, OLD = "cache", "past_key_values"
+
+
+def import_models() -> None:
+    """Import `transformers.models` with the structure that `import transformers` has read, without reading it again."""
+    import transformers
+    from transformers.utils import import_utils
+
+    folder = Path(transformers.__file__).parent / "models"
+    read = getattr(import_utils, "define_import_structure", None)
+    if read is None or "transformers.models" in sys.modules:
+        return
+
+    def known(path: Any, prefix: str | None = None) -> Any:
+        return models_in(read(folder, prefix="models")) if Path(path).parent == folder else read(path, prefix)
+
+    import_utils.define_import_structure = known
+    try:
+        importlib.import_module("transformers.models")
+    finally:
+        import_utils.define_import_structure = read
+
+
+def models_in(structure: Any) -> Any:
+    """What `transformers` has as `models.NAME…`, as `transformers.models` has it."""
+    within = {
+        backends: {name.removeprefix("models."): names for name, names in there.items() if name.startswith("models.")}
+        for backends, there in structure.items()
+    }
+    return {backends: there for backends, there in within.items() if there}
 
 
 def cache_of(out: Any) -> Any:

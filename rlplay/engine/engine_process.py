@@ -219,6 +219,9 @@ def import_driver(progress: Callable[[str, float], None]) -> type[Driver]:
         progress("importing torch", 0.0)
         importlib.import_module("torch")
         progress("importing the model library", _IMPORTED / 2)
+        from rlplay.engine.compat import import_models
+
+        import_models()
         from rlplay.engine.driver import Driver
     return Driver
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import transformers
 from transformers import cache_utils
+from transformers.utils import import_utils
 
 from rlplay.engine import compat
 from rlplay.engine.agreement import _UNSUITED
@@ -84,3 +89,30 @@ def test_onednn_computes_a_linear_layer() -> None:
 def test_a_build_of_torch_without_the_operator_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "ops", object())
     assert compat.onednn_linear.__wrapped__() is None
+
+
+def test_the_models_are_those_that_transformers_finds_by_itself() -> None:
+    read = getattr(import_utils, "define_import_structure", None)
+    assert read is not None, f"{RELEASE}: define_import_structure is gone; the engine reads all models twice"
+    folder = Path(transformers.__file__).parent / "models"
+    found = read(str(folder / "__init__.py"))
+    assert len(found) > 1
+    assert compat.models_in(read(folder, prefix="models")) == found
+
+
+def test_importing_the_models_reads_them_once() -> None:
+    """In a process of its own, where nothing is imported yet."""
+    program = """
+import sys
+from pathlib import Path
+import transformers
+from transformers.utils import import_utils
+from rlplay.engine.compat import import_models
+scan, read = import_utils.define_import_structure, []
+import_utils.create_import_structure_from_path = lambda path: read.append(path) or {}
+import_models()
+assert "transformers.models" in sys.modules
+assert import_utils.define_import_structure is scan
+assert not read, read
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
