@@ -31,7 +31,7 @@ STAGES = ("token", "answers", "map", "curve", "pair", "conversation", "tree", "r
 """What the screen gives its room to, as the verb `stage` takes it: one subject, or all panels."""
 SLIDERS = ("temperature", "gamma", "lam", "epsilon", "beta", "gap")
 """What the verb slider takes: settings, and the gap of two scores."""
-MAP_VIEWS = ("map", "optimal map")
+MAP_VIEWS = ("map", "value map", "optimal map")
 """What the verb curve shows of a world, besides metrics."""
 WEIGHT_VIEWS = ("moved", "layers", "neighbours")
 """What the verb weights shows first."""
@@ -92,7 +92,7 @@ VERBS: dict[str, Verb] = {
              "Save the screen beside the run: as a drawing (SVG), a picture (PNG) and text.",
              words="picture screenshot image drawing export"),
         Verb("curve", "curve", (), "look", "screen", "Show the curve of a metric or of two, or a map of a world.",
-             "metric, two metrics (reward over gold/helpful/mean), map or optimal map"),
+             "metric, two metrics (reward over gold/helpful/mean), map, value map or optimal map"),
         Verb("belief", "belief river", ("B",), "look", "screen",
              "Show the probabilities of the tokens at the cursor, at first the first token, over all updates.",
              words="distribution probability candidates stacked river"),
@@ -128,7 +128,7 @@ VERBS: dict[str, Verb] = {
              "Give the room to the next subject: all panels, one token, the answers, a curve, a map. tab moves on.",
              "answers, tokens, token or curves, or nothing", words="stage layout subject large big zoom"),
         Verb("walk", "walk", (), "look", "screen",
-             "Walk on the map of a world: arrow keys move, esc ends. Your return stands beside the policy's.",
+             "Walk on the map of a world: arrow keys move, esc ends. Your return is shown beside the policy's.",
              words="play maze world map move yourself try"),
         Verb("paint", "paint", ("number_sign",), "look", "screen",
              "Paint squares of the map, by mouse or keys: walls, ice, holes, stars, rewards. Training goes on.",

@@ -87,9 +87,9 @@ def test_a_board_fits_its_panel_and_knows_its_squares(world: World, size: Size) 
             for line in (top, top + found.height - 1):
                 for cell in (left, left + found.width - 1):
                     assert found.square_at(cell, line) == square_name(row, column)
-    assert found.square_at(found.left - 1, 1) is None
+    assert found.square_at(found.left - 1, found.top + 1) is None
     assert found.square_at(found.left + 1, found.lines) is None
-    assert found.square_at(found.left + 1, -1) is None
+    assert found.square_at(found.left + 1, found.top - 1) is None
 
 
 @pytest.mark.parametrize(("size", "least"), [((76, 27), (13, 5)), ((100, 32), (18, 6)), ((236, 60), (35, 13))])

@@ -15,7 +15,7 @@ from rlplay.ui.plot.view import Detailed, View
 from rlplay.ui.pull.pull_map import PullMap
 from rlplay.ui.pull.ratio_histogram import Ratios
 from rlplay.ui.river.belief_river import River
-from rlplay.ui.world.world_map import MAPS
+from rlplay.ui.world.world_map import MAPS, WorldMap
 from rlplay.worlds.world import World
 
 DETAILED: dict[str, Detailed] = {
@@ -28,6 +28,7 @@ DETAILED: dict[str, Detailed] = {
 NAMED: dict[str, View] = {
     **DETAILED,
     "map": MAPS[0],
+    "value map": WorldMap("values"),
     "optimal map": MAPS[2],
 }
 """The views that can be asked for by name, with a verb or as a curve; they take the place of any curve."""

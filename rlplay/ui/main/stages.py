@@ -22,7 +22,7 @@ SMALL = SHOWS | {"map": ("curves",), "curve": ("curves",), "all": ("answers", "t
 """Those on a narrow screen; the curves there are a strip, unless they are the stage."""
 APART = {"answers": "all", "tokens": "all", "token": "token", "curves": "curve"}
 """The stage that shows a panel which the present one leaves out."""
-VIEWS = {"map": "map", "optimal map": "map", "tree": "tree", "belief": "river"}
+VIEWS = {"map": "map", "value map": "map", "optimal map": "map", "tree": "tree", "belief": "river"}
 """The views that have a stage of their own."""
 
 

@@ -232,11 +232,11 @@ def _draw_lines(canvas: Canvas, board: Board) -> None:
     for row in range(board.rows + 1):
         left, between, right = "┌┬┐" if row == 0 else "└┴┘" if row == board.rows else "├┼┤"
         inner = between.join(["─" * board.width] * board.columns)
-        canvas.put(row * (board.height + 1), board.left, f"{left}{inner}{right}", LINES)
-    for line in range(board.lines):
+        canvas.put(board.top + row * (board.height + 1), board.left, f"{left}{inner}{right}", LINES)
+    for line in range(board.lines - board.top):
         if line % (board.height + 1):
             for column in range(board.columns + 1):
-                canvas.put(line, board.left + column * (board.width + 1), "│", LINES)
+                canvas.put(board.top + line, board.left + column * (board.width + 1), "│", LINES)
 
 
 def frame(canvas: Canvas, board: Board, name: str) -> None:

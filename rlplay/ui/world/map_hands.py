@@ -30,14 +30,14 @@ MAP_HELP = """\
 **Map** shows a world. `←` and `→` go through its layers, and the legend below the squares explains their marks.
 **Chances**: an arm for each move, as long as the policy is likely to make it, to a quarter; the likeliest is bright and
 has a head. While all are equally likely, none has. **Values**: large is the value that was learned, V by the critic or
-the mean return of the moves made there. After `=` stands the exact value of the same policy, which follows from the
-rules of the world without any walk; Δ is the difference. Where Q is learned, its values stand at the four sides.
+the mean return of the moves made there. The number after `=` is the exact value of the same policy, which follows
+from the rules of the world without any walk; Δ is the difference. Where Q is learned, its values are at the four sides.
 **Visits**, **change** (of every chance in this update) and **optimal** (the best moves and V*) are the others. On all
 of them, footprints show the walk under the cursor, and a frame the square of its move.
 
 `enter` on the map puts you on the start: the arrow keys walk, `esc` ends. The rules for you are those for the policy,
-and a move slips with the world's own chance. Below the squares stand what each move earned, your return, and what the
-policy's walks of this update returned on average.
+and a move slips with the world's own chance. Below the squares you see what each move earned, your return, and what
+the policy's walks of this update returned on average.
 
 `#` gives you brushes: press `0` to `6`, or click one below the squares, then click or drag over the squares. Or move
 the frame with the arrow keys and press `enter`. `+` and `−` change the reward that brush 6 pays, `z` takes a stroke
