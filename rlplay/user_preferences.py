@@ -49,6 +49,16 @@ def keep_theme(name: str) -> None:
     _write({"theme": name})
 
 
+def reduced_motion() -> bool:
+    """Whether the user wants nothing to move."""
+    return _read().get("reduced_motion") is True
+
+
+def keep_reduced_motion(reduced: bool) -> None:
+    """Remember whether things may move. Raises OSError if the file cannot be written."""
+    _write({"reduced_motion": reduced})
+
+
 def opening() -> str | None:
     """The verb of the way that the user took last from the opening; None if there is none."""
     verb = _read().get("opening")

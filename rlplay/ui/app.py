@@ -117,6 +117,8 @@ class RlplayApp(GatedApp):
         self.labels = Labels(self.play)
         self.refresher = Refresher(self.play)
         self.key_queue = KeyQueue(self, super().on_event)
+        self.moves = False  # whether something that changes may slide or fade there
+        self.play.join({"motion": self._toggle_motion})
         self.idle_tasks = IdleTasks(lambda: self.play.at_home)
 
     def get_driver_class(self) -> type[Driver]:
@@ -181,6 +183,8 @@ class RlplayApp(GatedApp):
             playground.other_runs.listen()
             run_actions.show_comparison(playground)
         if not self.is_headless:
+            reduced = self.teaching.plan.keeps_theme and user_preferences.reduced_motion()
+            self.moves = self.animation_level == "full" and not reduced
             self.idle_tasks.begin()
             self.set_interval(1 / LOOKS, self.idle_tasks.look)
         # A thread that reads or digests updates would keep the interpreter for 5 ms whenever a key lets go of it.
@@ -200,6 +204,14 @@ class RlplayApp(GatedApp):
         if self.teaching.plan.keeps_theme:
             with contextlib.suppress(OSError):  # a colour is not worth a complaint
                 user_preferences.keep_theme(theme.name)
+
+    async def _toggle_motion(self, _play: Playground, _argument: Any) -> None:
+        """Let bars and shades move, or change at once; remembered."""
+        self.moves = not self.moves
+        self.notify("Bars and colours move to their new values." if self.moves else "Nothing moves any more.")
+        if self.teaching.plan.keeps_theme:
+            with contextlib.suppress(OSError):
+                user_preferences.keep_reduced_motion(not self.moves)
 
     # Messages
 

@@ -184,5 +184,6 @@ async def settled(pilot: Any) -> None:
         await pilot.pause()
         await taken(pilot)
         await keys_done(pilot)
-    pilot.app.refresher.everything()
-    await pilot.pause()
+    for _ in range(2):  # at first, the panels take the place of the words about the run, and fit their own to it
+        pilot.app.refresher.everything()
+        await pilot.pause()

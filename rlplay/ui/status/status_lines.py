@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -19,6 +21,7 @@ from rlplay.ui.format.bars import sparkline
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.format.number_cells import tenths
 from rlplay.ui.format.step_word import worded
+from rlplay.ui.motion import SLIDE, Motion
 from rlplay.ui.parts.panel_messages import Perform
 from rlplay.ui.session.session import Session
 from rlplay.ui.words import step_search as search
@@ -30,6 +33,11 @@ SPARKS = 10
 """Updates in the header's curve of the reward."""
 
 PHASES = (("sample", "① SAMPLE"), ("score", "② SCORE"), ("credit", "③ CREDIT"), ("update", "④ UPDATE"))
+FLOWS = ("answers", "rewards", "credit", "weights")
+"""What each phase hands on to the next."""
+_ROOMY = 100
+"""Columns from which on arrows have a shaft."""
+_LABELLED, _PLAIN, _SMALL = [f" ── {what} ──▶ " for what in FLOWS], [" ──▶ "] * 4, [" ▸ "] * 4
 
 _ABOUT = {
     "sample": "The policy answers every prompt.",
@@ -225,6 +233,10 @@ class PhaseBar(Bar):
     here = ""
     """The highlighted phase."""
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._flow = Motion(self, SLIDE, self.on_resize)
+
     def clicks(self, x: int) -> tuple[str, Any, str]:
         """Going on until the phase under the mouse is done."""
         status = None if self._session is None else self._session.status
@@ -245,15 +257,20 @@ class PhaseBar(Bar):
         status = session.status
         if update is None or update.sampled is None:
             self.here = "sample" if status is not None else ""
-            return _phases(self.here, False, "", self.size.width, _NOW)
+            return _phases(self.here, False, "", self.size.width, _NOW, 1.0)
         here: str = update.phase
         # The engine reports the current or next phase; the update knows the last phase with a record.
         busy = session.looking is None and status is not None and status.running
         if busy and status is not None and status.phase != "after":
             here = status.phase
+        order = [*(name for name, _ in PHASES), "after"]
+        if self.here in order and order.index(here) == order.index(self.here) + 1:
+            self._flow.begin()
+        elif here != self.here:
+            self._flow.stop()
         self.here = here
         ink = _NOW if session.looking is None else _PAST
-        return _phases(here, here == "after", _detail(update), self.size.width, ink)
+        return _phases(here, here == "after", _detail(update), self.size.width, ink, self._flow.share)
 
 
 def _loading(what: str, fraction: float) -> Content:
@@ -278,23 +295,39 @@ def _detail(update: Update) -> str:
     return ""
 
 
-def _phases(here: str, over: bool, detail: str, width: int, ink: str) -> Content:
-    arrow = " ──▶ " if width >= 100 else " ▸ "
+def _phases(here: str, over: bool, detail: str, width: int, ink: str, share: float) -> Content:
+    """The stages; on the arrow to the one that is `here`, a dot shows the `share` of what flows there."""
+    full = _stages(here, over, detail, ink, share, _LABELLED)
+    if full.cell_length <= width:
+        return full
+    return _stages(here, over, detail, ink, share, _PLAIN if width >= _ROOMY else _SMALL)
+
+
+def _stages(here: str, over: bool, detail: str, ink: str, share: float, arrows: Sequence[str]) -> Content:
     parts: list[Part] = [(" ", "")]
     names = [name for name, _ in PHASES]
     reached = len(names) if over else names.index(here) if here in names else -1
     for index, (_, title) in enumerate(PHASES):
         if index:
-            parts.append((arrow, "$foreground" if index <= reached else "$border"))
+            parts += _arrow(arrows[index - 1], index <= reached, share if index == reached else 1.0)
         if index == reached:
             parts.append((f" {title} ", ink))
             if detail:
                 parts.append((f"  {detail}", "$foreground"))
         else:
             parts.append((title, "$foreground" if index < reached else "$text-muted"))
-    parts.append((arrow, "$foreground" if over else "$border"))
+    parts += _arrow(arrows[-1], over, share if over else 1.0)
     parts.append((" ↻ AFTER ", ink) if over else ("↻", "$text-muted"))
     return Content.assemble(*parts)
+
+
+def _arrow(line: str, passed: bool, share: float) -> list[Part]:
+    """The arrow after a phase, with the name of what the phase hands on; a dot is at its `share` below 1."""
+    ink = "$foreground" if passed else "$border"
+    if share < 1 and len(line) > len(_SMALL[0]):
+        at = 1 + round(share * (len(line) - 4))
+        return [(line[:at], ink), ("●", "bold $foreground"), (line[at + 1 :], ink)]
+    return [(part, "$text-muted" if part.strip().isalpha() else ink) for part in re.split(r"( \w+ )", line) if part]
 
 
 class Banner(Widget):

@@ -7,6 +7,7 @@ of colour blindness), and teal for the size of a quantity without a sign.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from rich.style import Style
@@ -125,6 +126,18 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         if colours > 2
         else Style(reverse=True),  # with colours, matches keep theirs and other tokens lose theirs
     )
+
+
+@lru_cache(4096)
+def blended(old: Style, new: Style, share: float, palette: Palette) -> Style:
+    """A style between two on their way from `old` (0) to `new` (1): the background moves, the text is that of `new`."""
+    if old == new or share >= 1 or (old.bgcolor is None and new.bgcolor is None):
+        return new
+    ground = palette.cursor.color  # the letters of a cursor are cut out of it
+    one, other = (Color.from_rich_color(style.bgcolor or ground) for style in (old, new))
+    between = one.blend(other, share)
+    ink = _readable(between, Color.from_rich_color(new.color or palette.text.color))
+    return new + Style(bgcolor=between.rich_color, color=ink.rich_color)
 
 
 def levels(lens: Lens, values: Array) -> Array:

@@ -13,7 +13,7 @@ from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array, Sampled
 from rlplay.ui.format.number_cells import short
 from rlplay.ui.format.wrap import TokenPiece
-from rlplay.ui.theme.inks import Palette
+from rlplay.ui.theme.inks import Palette, blended
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,15 @@ class TokenInk:
     """The mean advantage of each answer, float64 [N]."""
     found: Array | None = None
     """Which tokens a search has found, bool [T]."""
+    before: TokenInk | None = None
+    """How the same tokens looked before, while they fade from there; `share` is how far they are."""
+    share: float = 1.0
+
+    def fades_from(self, before: TokenInk) -> bool:
+        """Whether these are the tokens of `before` in other shades."""
+        if before.sampled is not self.sampled or before.shades is None or self.shades is None:
+            return False
+        return before.lens != self.lens or not np.array_equal(before.shades, self.shades)
 
     def levels(self, start: int, cells: list[TokenPiece]) -> list[int]:
         """The shades of the tokens of a line, whose answer begins at `start`."""
@@ -51,6 +60,9 @@ class TokenInk:
     def token(self, token: int, text: str, level: int, palette: Palette) -> Iterable[Segment]:
         """A token's text in its shade."""
         style = self._style(token, level, palette)
+        if self.before is not None and self.before.shades is not None:
+            old = self.before._style(token, int(self.before.shades[token]), palette)
+            style = blended(old, style, self.share, palette)
         drawn = text.lstrip(" ") if style.underline or style.strike else text
         if len(drawn) < len(text) and drawn:
             # Underlined or struck-through blanks would join words into one long line.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,11 +16,12 @@ from textual.content import Content
 from rlplay.trace.answers import repeated
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import visible_lines
-from rlplay.trace.update import Update
+from rlplay.trace.update import Phase, Update
 from rlplay.ui.format.legend import legend
 from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.format.shown_text import literal, quoted, within
 from rlplay.ui.format.step_word import worded
+from rlplay.ui.motion import FADE, Motion
 from rlplay.ui.parts.line_panel import CORNERS, LinePanel
 from rlplay.ui.parts.panel_messages import CursorMoved, Perform, Reflowed
 from rlplay.ui.theme.inks import off_scale
@@ -81,6 +83,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         self._sampled: Sampled | None = None  # as of `show`: the update may have changed before drawing
         self._order: list[int] = []
         self._ink = TokenInk()
+        self._fade = Motion(self, FADE, self._fade_on)
+        self._reached: tuple[Phase, int] = "sample", 0
         self._clips: Array | None = None
         self._repeated: dict[int, int] = {}
         self._went = 0, "", False, 0  # what `x` has found last: batch, lens, lowest, place
@@ -113,7 +117,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         self._folds = Folds(copies, set(unfolded), self._seen)
         self._sampled = sampled
         found = None if finder is None or finder.found is None else finder.found.tokens
-        self._ink = TokenInk(found=found)
+        before, self._ink = self._ink, TokenInk(found=found)
         self._repeated = {} if update is None else repeated(update, order)
         past, counts = (False, False), list[int]()
         if update is not None and sampled is not None:
@@ -123,6 +127,13 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
                 past = off_scale(lens, np.array(facts.spread(lens.name)))
                 shades, counts = facts.levels(lens), facts.shades(lens).tolist()
             self._ink = TokenInk(sampled, lens, values, shades, facts.means, found)
+            reached = update.phase, steps
+            if self._reached != reached and not self._previews and self._ink.fades_from(before):
+                self._fade.begin()
+                self._ink = replace(self._ink, before=replace(before, before=None), share=self._fade.share)
+            elif before.sampled is sampled and before.lens == lens and before.before is not None:
+                self._ink = replace(self._ink, before=before.before, share=self._fade.share)
+            self._reached = reached
             if not unchanged:
                 clips = facts.lens("clip_state")
                 self._clips = None if clips is None else np.nan_to_num(clips).astype(np.int8)
@@ -141,10 +152,16 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         )
         # Waiting for the first answers, nothing is missing yet.
         shown = self._sampled is not None
-        reached, room = "sample" if update is None else update.phase, self.title_room
+        phase, room = "sample" if update is None else update.phase, self.title_room
         available = self._ink.values is not None
-        scale = legend(lens, self.palette, available, room, past, reached, counts) if shown else Content()
+        scale = legend(lens, self.palette, available, room, past, phase, counts) if shown else Content()
         self.caption(named, scale)
+
+    def _fade_on(self) -> None:
+        """Draw the next frame of a fade; after the last, the tokens look as without motion."""
+        share = self._fade.share
+        self._ink = replace(self._ink, before=self._ink.before if share < 1 else None, share=share)
+        self.rebuild()
 
     def _named(self, update: Update | None, colours: Colouring, version: str, found: str) -> Content:
         """The title: the colours, and what was `found`; in a preview the `version` shown."""

@@ -22,6 +22,7 @@ from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.format.shown_text import quoted
 from rlplay.ui.format.step_word import numbered, worded
 from rlplay.ui.formula.surrogate import why_clipped
+from rlplay.ui.motion import SLIDE, Motion
 from rlplay.ui.parts.line_panel import LinePanel
 from rlplay.ui.parts.panel_messages import Perform
 from rlplay.ui.parts.prompt_lines import columns_in_short, prompt_in_full
@@ -80,6 +81,8 @@ marks of the chat template.
         super().__init__(id=id)
         self._lines: list[list[Segment]] = []
         self._word = "token"  # what the policy samples
+        self._slide = Motion(self, SLIDE, self._draw)
+        self._ended = False  # whether the update shown has ended
         self._shown: tuple[Update | None, tuple[int, int], Settings, WhatIfResult | None, bool, bool] | None = None
 
     def action_maths(self) -> None:
@@ -88,6 +91,9 @@ marks of the chat template.
 
     def on_resize(self) -> None:
         """Wrap the lines to the new width."""
+        self._draw()
+
+    def _draw(self) -> None:
         if self._shown is not None:
             self.show(*self._shown)
 
@@ -112,7 +118,13 @@ marks of the chat template.
 
         With `what_if`, compare the maths of the update as trained with the preview.
         """
-        self._shown = update, cursor, settings, what_if, maths, signs
+        ended = update is not None and update.finished is not None
+        same = self._shown is not None and self._shown[0] is update and self._shown[1] == cursor
+        if not same:
+            self._slide.stop()
+        elif ended and not self._ended:
+            self._slide.begin()
+        self._shown, self._ended = (update, cursor, settings, what_if, maths, signs), ended
         self._word = "token" if update is None else update.step_word
         self._lines = []
         sampled = None if update is None else update.sampled
@@ -151,7 +163,7 @@ marks of the chat template.
             self._which(facts.sampled, token, signs),
             *said,
             [],
-            *candidates(facts, token, self.scrollable_content_region.size, self.palette, limit),
+            *candidates(facts, token, self.scrollable_content_region.size, self.palette, limit, self._slide.share),
             [],
             *why,
             [Segment("⏎", self.palette.strong), Segment(" formulas", self.palette.muted)],
