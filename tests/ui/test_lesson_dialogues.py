@@ -21,6 +21,7 @@ DIALOGUES: dict[str, dict[str, Any]] = {
     "k": {"knobs": "beta"},
     "g": {"timeline": None},
     "slash": {"find": None},
+    "W": {"weights": None},
 }
 
 
