@@ -14,6 +14,7 @@ from rlplay.trace.records import Rewound
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.parts.steady_static import SteadyStatic
 from rlplay.ui.session.weighing import Weighing
+from rlplay.ui.weights import moved_picture
 from rlplay.ui.weights.layers_panel import LayersPanel
 from rlplay.ui.weights.matrix_detail import MatrixDetail
 from rlplay.ui.weights.model_grid import grid
@@ -155,6 +156,18 @@ async def test_more_layers_than_lines_scroll_to_the_largest_change() -> None:
         picture = screen.query_one(MovedPicture)
         assert picture.scroll_offset.y > 0
         assert "layer 40" in text_of(picture)
+
+
+async def test_the_cursor_moves_without_a_new_grid(monkeypatch: Any) -> None:
+    made: list[Weighed] = []
+    monkeypatch.setattr(moved_picture, "grid", lambda weighed, most: made.append(weighed) or grid(weighed, most))
+    async with on_screen(size=(120, 35)) as (_, source, pilot):
+        await opened(pilot, source)
+        source.put(model(layers=30))
+        await settled(pilot)
+        made.clear()
+        await pressed(pilot, "up", "left", "down")
+        assert made == [], "sixty layers would take 0.2 s for each key"
 
 
 async def test_tab_reads_the_layers_and_then_the_neighbours_of_the_token_under_the_cursor() -> None:

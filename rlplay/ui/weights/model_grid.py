@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rlplay.trace.moved_weights import ModelPart, MovedWeight
 from rlplay.trace.questions import Weighed
@@ -23,17 +24,17 @@ class Cell:
     label: str
     weights: tuple[MovedWeight, ...]
 
-    @property
+    @cached_property
     def size(self) -> float:
         """‖W‖ before."""
         return math.hypot(*(weight.size for weight in self.weights))
 
-    @property
+    @cached_property
     def moved(self) -> float:
         """‖Δ‖."""
         return math.hypot(*(weight.moved for weight in self.weights))
 
-    @property
+    @cached_property
     def relative(self) -> float:
         """‖Δ‖ / ‖W‖; infinite where all was 0 before, NaN where it still is."""
         return relative(self.moved, self.size)
@@ -69,12 +70,12 @@ class Grid:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
-    @property
+    @cached_property
     def cells(self) -> list[Cell]:
         """All there are."""
         return [cell for row in self.rows for cell in row.cells if cell is not None]
 
-    @property
+    @cached_property
     def largest(self) -> Cell | None:
         """The cell with the largest relative change that is finite."""
         known = [cell for cell in self.cells if math.isfinite(cell.relative)]
@@ -93,13 +94,7 @@ def grid(weighed: Weighed, most: int) -> Grid:
     folded = len(columns) > 0 and all(label == PARTS[part] for part, label in columns if part in PARTS)
     before, after = (_outside(layers[at], weighed) for at in (0, -1))
     within = [
-        Row(
-            f"layer {number}",
-            tuple(_cell(column, layers[number], f"layer {number}", folded) for column in columns),
-            True,
-        )
-        for number in range(1, weighed.layers + 1)
-        if layers[number]
+        _layer(number, layers[number], columns, folded) for number in range(1, weighed.layers + 1) if layers[number]
     ]
     return Grid(columns, (*before, *within, *after))
 
@@ -122,11 +117,18 @@ def _column(weight: MovedWeight, folded: bool) -> Column:
     return part, PARTS[part] if folded or part == "norm" else weight.label
 
 
-def _cell(column: Column, weights: Sequence[MovedWeight], title: str, folded: bool) -> Cell | None:
-    own = tuple(weight for weight in weights if _column(weight, folded) == column)
+def _layer(number: int, weights: Sequence[MovedWeight], columns: Sequence[Column], folded: bool) -> Row:
+    own: dict[Column, list[MovedWeight]] = {column: [] for column in columns}
+    for weight in weights:
+        own[_column(weight, folded)].append(weight)
+    title = f"layer {number}"
+    return Row(title, tuple(_cell(column, tuple(own[column]), title) for column in columns), True)
+
+
+def _cell(column: Column, weights: tuple[MovedWeight, ...], title: str) -> Cell | None:
     part, label = column
     inner = PARTS[part] if label == PARTS[part] else f"{PARTS[part]} {label}"
-    return Cell(f"{title} · {inner}", label, own) if own else None
+    return Cell(f"{title} · {inner}", label, weights) if weights else None
 
 
 def _outside(weights: Sequence[MovedWeight], weighed: Weighed) -> list[Row]:

@@ -34,6 +34,7 @@ class MovedPicture(MadePanel):
         super().__init__()
         self.weighed: Weighed | None = None
         self.grid = Grid((), ())
+        self._made_of: tuple[Weighed | None, int] = None, 0  # what the grid is made of: an answer, and columns at most
         self.cursor = 0, 0
         self._moved = False  # whether the user has chosen a cell
         self._rows: list[int] = []  # the row of the grid on each line; −1 where there is none
@@ -56,9 +57,11 @@ class MovedPicture(MadePanel):
         """The heads of the columns, then the rows, as tall as there is room for."""
         self._rows = []
         if self.weighed is None or not self.weighed.weights:
-            self.grid = Grid((), ())
+            self.grid, self._made_of = Grid((), ()), (None, 0)
             return
-        self.grid = grid(self.weighed, max((self.width - _TITLE) // _NARROWEST, 1))
+        made_of = self.weighed, max((self.width - _TITLE) // _NARROWEST, 1)
+        if made_of[0] is not self._made_of[0] or made_of[1] != self._made_of[1]:
+            self.grid, self._made_of = grid(*made_of), made_of
         if not self._moved:
             self.cursor = self._place(self.grid.largest)
         columns, rows = max(len(self.grid.columns), 4), len(self.grid.rows)
