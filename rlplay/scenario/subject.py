@@ -10,6 +10,7 @@ import yaml
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import ScreenVerb, Step
 from rlplay.spelling import did_you_mean
+from rlplay.tasks import stage_of
 from rlplay.trace.text import quote
 from rlplay.verbs import STAGES
 
@@ -17,13 +18,16 @@ _NO_WORLD = "stage map needs a world, and this scenario has none"
 
 
 def subject(scenario: Scenario) -> str:
-    """The one of `STAGES` with which the screen begins: what the file says, else the map of a world with squares.
+    """The one of `STAGES` with which the screen begins: what the file says, else what suggests itself.
 
-    A run file may have been written by anyone: what is no stage counts for nothing.
+    That is the map of a world with squares, and the subject of a bundled task. A run file may have been written by
+    anyone: what is no stage counts for nothing.
     """
-    if scenario.stage in STAGES:
+    if scenario.stage in STAGES and (scenario.stage != "map" or scenario.world is not None):
         return scenario.stage
-    return "map" if scenario.world is not None and "arms" not in scenario.world else "all"
+    if scenario.world is not None:
+        return "all" if "arms" in scenario.world else "map"
+    return stage_of(scenario.task)
 
 
 def subject_problems(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:

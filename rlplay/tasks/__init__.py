@@ -23,7 +23,7 @@ from rlplay.trace.plugins import load, names
 from rlplay.trace.text import quote
 from rlplay.trusted import follow, place
 
-__all__ = ["Example", "RewardFunction", "Task", "completion_text", "load_task", "task_names"]
+__all__ = ["Example", "RewardFunction", "Task", "completion_text", "load_task", "stage_of", "task_names"]
 
 _GROUP = "rlplay.tasks"
 _TASKS: dict[str, Callable[[], Task]] = {
@@ -38,6 +38,11 @@ _TASKS: dict[str, Callable[[], Task]] = {
 def task_names() -> list[str]:
     """The names that `load_task` takes, simplest first, those of other packages last."""
     return [*_TASKS, *(name for name in names(_GROUP) if name not in _TASKS)]
+
+
+def stage_of(name: str | None) -> str:
+    """What a bundled task is about, one of `verbs.STAGES`; "all" for any other name."""
+    return _TASKS[name]().stage if name in _TASKS else "all"
 
 
 def load_task(name: str) -> Task:

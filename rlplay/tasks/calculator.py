@@ -100,6 +100,7 @@ def calculator() -> Task:
     held_out = [e for pair in zip(HELD_OUT_PAIRS, unseen, strict=False) for e in _both(*pair)]
     return Task(
         name="calculator",
+        stage="conversation",
         summary="Add small numbers or multiply large ones; a calculator answers calls.",
         train=alternating,
         held_out=held_out,

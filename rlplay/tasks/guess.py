@@ -52,6 +52,7 @@ def guess() -> Task:
     """One prompt and twenty secrets. None is held out, because only the environment's replies distinguish them."""
     return Task(
         name="guess",
+        stage="conversation",
         summary="Guess a number from 1 to 20 in five guesses; the replies are higher or lower.",
         train=[Example(prompt=chat(PROMPT), columns={"secret": n}) for n in range(1, LARGEST_SECRET + 1)],
         held_out=[],

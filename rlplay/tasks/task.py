@@ -52,6 +52,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     A task that is small enough names all its `situations`, each with the prompt that ends in it, and the `actions`,
     one token each, that are possible there: the policy is then recorded in every one of them.
+
+    `stage` is what the screen gives its room to, one of `verbs.STAGES`, where a scenario does not say; only that of a
+    bundled task counts, because the screen runs no code of others.
     """
 
     name: str = ""
@@ -63,6 +66,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment | Tools | None = None
     situations: dict[str, Example] = {}
     actions: list[str] = []
+    stage: str = "all"
 
     @property
     def columns(self) -> set[str]:

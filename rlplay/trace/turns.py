@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlplay.trace.records import Sampled
+from rlplay.trace.records import Array, Sampled
 
 SHORT = 6
 """Mean tokens of a turn up to which an episode is read as one text, such as guesses of a number."""
@@ -45,10 +45,20 @@ def turns(sampled: Sampled, completion: int) -> list[Turn]:
     ]
 
 
+def have_turns(sampled: Sampled) -> bool:
+    """Whether something else was written between the model's words in an answer."""
+    return len(_borders(sampled)) > 0
+
+
+def _borders(sampled: Sampled) -> Array:
+    """The tokens with which a turn begins within an answer."""
+    changes = np.flatnonzero(np.diff(sampled.mask.astype(np.int8))) + 1
+    return changes[~np.isin(changes, sampled.offsets)]
+
+
 def are_conversations(sampled: Sampled) -> bool:
     """Whether the answers have several turns, long enough to be set apart."""
-    changes = np.flatnonzero(np.diff(sampled.mask.astype(np.int8))) + 1
-    inside = changes[~np.isin(changes, sampled.offsets)]
+    inside = _borders(sampled)
     return len(inside) > 0 and len(sampled.mask) > SHORT * (len(inside) + len(sampled.group))
 
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from rlplay.scenario.loader import ScenarioError, load
+from rlplay.scenario.schema import Scenario
 from rlplay.scenario.subject import subject
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.compat import notifications_of
@@ -21,13 +22,24 @@ def stages_of(app: RlplayApp) -> list[str]:
     return [name for name in STAGES if app.panels.main.has_class(f"-stage-{name}")]
 
 
-@pytest.mark.parametrize(("name", "stage"), [("grid", "map"), ("pick-two", "all"), ("two-plus-two", "all")])
-def test_a_world_with_squares_begins_with_its_map(name, stage):
-    assert subject(msgspec.structs.replace(load(name), stage="")) == stage
+MAZE, ARMS = {"map": ["S.G"], "moves": ["←", "→"]}, {"arms": {"a": 1, "b": 0}}
 
 
-def test_a_run_file_may_name_what_is_no_stage():
-    assert subject(msgspec.structs.replace(load("grid"), stage="a b")) == "map"
+@pytest.mark.parametrize(
+    ("about", "stage"),
+    [
+        ({"world": MAZE}, "map"),
+        ({"world": ARMS}, "all"),
+        ({"task": "arithmetic"}, "all"),
+        ({"task": "guess"}, "conversation"),
+        ({"task": "mine.py:make"}, "all"),
+        ({"task": "guess", "stage": "token"}, "token"),
+        ({"task": "arithmetic", "stage": "map"}, "all"),  # as a run file may claim
+        ({"world": MAZE, "stage": "a b"}, "map"),
+    ],
+)
+def test_what_a_scenario_is_about(about, stage):
+    assert subject(Scenario("own", "Own", "Why?", **about)) == stage
 
 
 @pytest.mark.parametrize(

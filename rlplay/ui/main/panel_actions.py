@@ -27,6 +27,7 @@ async def _panel(play: Playground, argument: Any) -> None:
     panels = play.panels
     if argument is None:
         panels.turn([stage for stage in fitting(play.session) if stage != "all" or not panels.presenting])
+        play.inspect()
     else:
         panels.focus(argument)
 
@@ -37,6 +38,7 @@ async def _stage(play: Playground, argument: Any) -> None:
         play.app.notify(f"This run has no {argument}: p shows {', '.join(stages)}.", severity="warning")
     else:
         play.panels.show_stage(argument or stages[0])
+        play.inspect()
 
 
 async def _present(play: Playground, _argument: Any) -> None:

@@ -9,6 +9,8 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 
 from rlplay.ui.answers.answer_list import AnswerList
+from rlplay.ui.answers.conversation import Conversation
+from rlplay.ui.answers.pair_panel import PairPanel
 from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.curves.first_views import LARGE
 from rlplay.ui.format.step_word import worded
@@ -40,6 +42,7 @@ class Panels:
         self.rollouts, self.tokens = AnswerList(id="rollouts"), TokenMap(id="tokens")
         self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live, BESIDE, source.stage)
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
+        self.pair, self.conversation = PairPanel(id="pair"), Conversation(id="conversation")
         self.side = Horizontal(id="side")
         self.splits = Splits(self.rollouts, self.side, self.curves, id="body")
         self.starting = Starting(source)
@@ -61,6 +64,8 @@ class Panels:
             with Horizontal(id="answers"):
                 yield self.rollouts
                 yield self.tokens
+            yield self.pair
+            yield self.conversation
             yield self.curves.subject
             with self.side:
                 yield self.curves.beside
@@ -89,7 +94,9 @@ class Panels:
 
     def mark_past(self, past: bool) -> None:
         """Show that the update on the screen is not the newest; a class of the screen would style every widget anew."""
-        for panel in (self.rollouts, self.tokens, self.inspector, *self.curves.panels):
+        for panel in (
+            self.rollouts, self.tokens, self.inspector, self.pair, self.conversation, *self.curves.panels,
+        ):  # fmt: skip
             panel.set_class(past, "-past")
 
     def scroll(self, y: float) -> None:
@@ -126,7 +133,8 @@ class Panels:
     @property
     def subject(self) -> Widget:
         """What has the keys as the stage begins; the cursor of a token moves in the answer."""
-        return self.curves.first if self.stage in ("curve", *LARGE) else self.tokens
+        alone: dict[str, Widget] = {"pair": self.pair, "conversation": self.conversation}
+        return self.curves.first if self.stage in ("curve", *LARGE) else alone.get(self.stage, self.tokens)
 
     def make_room(self, name: str) -> None:
         """Show the curves, with room for the curve or view `name`, unless they have it already."""

@@ -136,6 +136,11 @@ class Playground:
         """Show the details of the token under the cursor."""
         session, preview, cursor = self.session, self.preview, self.panels.tokens.cursor
         self.panels.curves.follow(cursor)
+        match self.panels.stage:
+            case "pair":
+                self.panels.pair.show(session.shown, cursor, session.settings_of(session.shown))
+            case "conversation":
+                self.panels.conversation.show(session.shown, cursor, self.lens)
         update, settings, result = session.shown, session.settings_of(session.shown), None
         if preview.shown is not None:
             update, settings, result = preview.shown, preview.settings, preview.result

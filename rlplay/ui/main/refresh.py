@@ -146,8 +146,9 @@ class Refresher(Feature):
         changes, self._unshown = self._unshown, set()
         if not changes:
             return
-        if changes & {"update", "status", "history"}:
+        if changes:
             play.inspect()
+        if changes & {"update", "status", "history"}:
             self._panels.narrator.narrate(_narration(session), play.spot())
         curves.mark_update(session.older_update)
         curves.take(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlplay.trace.turns import are_conversations
+from rlplay.trace.turns import have_turns
 from rlplay.ui.session.session import Session
 from rlplay.verbs import STAGES
 
@@ -11,14 +11,21 @@ SHOWS: dict[str, tuple[str, ...]] = {
     "answers": ("answers", "tokens", "curves"),
     "map": ("token", "curves"),
     "curve": ("answers", "tokens", "curves"),
-    "pair": ("answers", "tokens", "curves"),
-    "conversation": ("answers", "tokens", "curves"),
+    "pair": ("curves",),
+    "conversation": ("curves",),
     "tree": ("curves",),
     "river": ("tokens", "curves"),
     "all": ("answers", "tokens", "token", "curves"),
 }
 """The panels of a stage, as the verb `panel` calls them."""
-SMALL = SHOWS | {"map": ("curves",), "curve": ("curves",), "all": ("answers", "tokens")}
+SMALL = SHOWS | {
+    "map": ("curves",),
+    "curve": ("curves",),
+    "answers": ("answers", "tokens"),
+    "pair": (),
+    "conversation": (),
+    "all": ("answers", "tokens"),
+}
 """Those on a narrow screen; the curves there are a strip, unless they are the stage."""
 APART = {"answers": "all", "tokens": "all", "token": "token", "curves": "curve"}
 """The stage that shows a panel which the present one leaves out."""
@@ -39,7 +46,7 @@ def _fits(stage: str, session: Session) -> bool:
         case "pair":
             return session.settings_of(shown).kind in ("pairs", "reward model")
         case "conversation":
-            return shown is not None and shown.sampled is not None and are_conversations(shown.sampled)
+            return world is None and shown is not None and shown.sampled is not None and have_turns(shown.sampled)
         case "tree":
             return session.settings_of(shown).rewarded
         case _:
