@@ -127,7 +127,7 @@ async def test_the_curves_are_those_of_pairs_and_a_chosen_one_stays():
         curves.show(history, None, settings("grpo"))
         curves.panels[3].put(single("loss"))
         curves.show(history, None, settings("dpo"))
-        assert [panel.view for panel in curves.panels] == [*PAIRS[:3], single("loss")]
+        assert [panel.view for panel in curves.row] == [*PAIRS[:3], single("loss")]
         assert "0.1" in str(curves.panels[1].border_title)
         curves.show(history, None, settings("grpo"))
         assert [panel.view for panel in curves.panels[:3]] == list(OVERVIEW[:3])

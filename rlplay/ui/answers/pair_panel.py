@@ -15,6 +15,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import NEWLINE, visible
 from rlplay.trace.update import Update
+from rlplay.ui.format.bars import stroke
 from rlplay.ui.format.number_cells import plain, signed
 from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.format.shown_text import token_text
@@ -26,7 +27,9 @@ from rlplay.ui.words.pair_updates import LEFT_OUT, label
 
 _BETWEEN = " │ "
 _NAMES = (("ref", "under the reference"), ("old", "before this update"), ("new", "after this update"))
-_NAME, _NUMBER = 22, 12
+_NAME, _NUMBER, _GAP = 22, 12, 4
+_LEAST_BAR, _WIDEST_BAR = 8, 40
+"""Cells of half the bar of a gap; in less room it is left out."""
 _Line = list[Segment]
 
 
@@ -126,18 +129,35 @@ at how far the gap has moved since the reference: the loss pushes it up.
         heads = [*(f"{'AB'[i]} {name}".strip() for i, name in enumerate(roles)), "gap" if len(both) == 2 else ""]
         lines = [[Segment(f"{'log-probability':<{_NAME}}", self.palette.muted)]]
         lines[0] += [Segment(f"{head:>{_NUMBER}}", self.palette.muted) for head in heads]
-        gaps: dict[str, float] = {}
+        known = {name: [_log_probability(each, name) for each in facts] for name, _ in _NAMES}
+        known = {name: sums for name, sums in known.items() if all(map(np.isfinite, sums))}
+        gaps = {name: sums[ahead] - sums[behind] for name, sums in known.items() if len(sums) == 2}
+        room = self.scrollable_content_region.width - _NAME - 3 * _NUMBER - _GAP
+        half = min(room // 2, _WIDEST_BAR) if "chosen" in roles else 0
+        if gaps and half >= _LEAST_BAR:
+            lines[0].append(Segment(f"{'rejected ◂':>{half + _GAP}} ▸ chosen", self.palette.muted))
         for name, words in _NAMES:
-            sums = [_log_probability(each, name) for each in facts]
-            if not all(map(np.isfinite, sums)):
+            if name not in known:
                 continue
+            sums = known[name]
             line = [Segment(f"{words:<{_NAME}}", self.palette.text)]
             line += [Segment(f"{plain(value):>{_NUMBER}}", self.palette.text) for value in sums]
-            if len(sums) == 2:
-                gaps[name] = sums[ahead] - sums[behind]
+            if name in gaps:
                 line.append(Segment(f"{signed(gaps[name]):>{_NUMBER}}", self.palette.strong))
+                if half >= _LEAST_BAR:
+                    line += self._bar(gaps[name] / max(map(abs, gaps.values())), half)
             lines.append(line)
         return lines + self._verdict(gaps, "chosen" in roles)
+
+    def _bar(self, share: float, half: int) -> list[Segment]:
+        """A bar to the right for the chosen answer or to the left for the rejected one, `half` cells long for 1."""
+        bar = stroke(abs(share), half)
+        style = self.palette.up_text if share > 0 else self.palette.down_text
+        left = "" if share > 0 else bar.replace("╸", "╺")[::-1]
+        return [
+            Segment(" " * (_GAP + half - len(left))), Segment(left, style), Segment("│", self.palette.faint),
+            Segment(bar if share > 0 else "", style),
+        ]  # fmt: skip
 
     def _verdict(self, gaps: dict[str, float], labelled: bool) -> list[_Line]:
         """How far the gap has moved, in a sentence."""

@@ -306,6 +306,8 @@ class CurvePanels(Widget):
                 return 0
             case stage if stage in LARGE or stage == "token" or narrow:
                 return spoken_of
+            case "pair":
+                return max(spoken_of, _FEW)
             case _:
                 return max(spoken_of, 1)
 

@@ -42,7 +42,7 @@ class Panels:
         self.rollouts, self.tokens = AnswerList(id="rollouts"), TokenMap(id="tokens")
         self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live, BESIDE, source.stage)
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
-        self.pair, self.conversation = PairPanel(id="pair"), Conversation(id="conversation")
+        self.pair, self.conversation = PairPanel(id="one-pair"), Conversation(id="conversation")
         self.side = Horizontal(id="side")
         self.splits = Splits(self.rollouts, self.side, self.curves, id="body")
         self.starting = Starting(source)
@@ -101,8 +101,9 @@ class Panels:
 
     def scroll(self, y: float) -> None:
         """Scroll to line `y`: answers and their tokens are side by side, so they scroll together."""
+        together = self.rollouts.display
         for panel in (self.tokens, self.rollouts):
-            if panel.scroll_y != y:
+            if together and panel.scroll_y != y:
                 panel.scroll_to(y=y, animate=False, immediate=True)
 
     def set_stage(self, stage: str) -> None:
