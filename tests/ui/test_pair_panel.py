@@ -34,11 +34,11 @@ async def test_a_pair_stands_side_by_side_with_its_gap():
             float(sampled.old_logprobs[a:b].sum()) for a, b in zip(sampled.offsets, sampled.offsets[1:], strict=False)
         ]
         line = next(each for each in text.split("\n") if each.startswith("before this update"))
-        shown = [float(each.replace("−", "-")) for each in line.split()[3:]]
+        shown = [float(each.replace("−", "-")) for each in line.split()[3:6]]
         assert np.allclose(shown, [sums[0], sums[1], sums[0] - sums[1]], atol=0.006)
         await pressed(pilot, "down")
         line = next(each for each in all_text(app.panels.pair).split("\n") if each.startswith("before this update"))
-        shown = [float(each.replace("−", "-")) for each in line.split()[3:]]
+        shown = [float(each.replace("−", "-")) for each in line.split()[3:6]]
         assert np.allclose(shown, [sums[2], sums[3], sums[3] - sums[2]], atol=0.006), "chosen minus rejected"
         await pressed(pilot, "down", "down")
         assert "Pair 2 of 2" in str(app.panels.pair.border_title)

@@ -110,7 +110,6 @@ async def test_it_is_on_the_screen_at_every_size(size: tuple[int, int]) -> None:
         fed.update(1)
         fed.update(2)
         await settled(pilot)
-        await settled(pilot)  # lines that were wrapped anew are painted again
         app.panels.curves.take(replace(app.panels.curves.details, wanted=[OVER, "completions/mean_length"]))
         app.panels.curves.show(app.play.session.run.history, app.play.session.shown, app.play.session.settings)
         await settled(pilot)
