@@ -47,6 +47,7 @@ def test_a_rising_curve_ends_in_the_upper_right_corner_and_the_axis_names_its_en
         ([0, 9.8], 9, ["10", "5", "0"]),
         ([0, 1900], 9, ["2k", "1k", "0"]),
         ([0, 1], 4, ["1", "0"]),
+        ([0, 1], 40, ["1", ".8", ".6", ".4", ".2", "0"]),
     ],
 )
 def test_labels_between_the_ends_are_round_and_in_their_rows(values, height, ticks):
@@ -246,11 +247,11 @@ def test_a_frame_maps_columns_back_to_updates():
 def test_a_histogram_counts_what_lies_beyond_at_its_edges(kind):
     values = np.array([0.1, 1.0, 1.0, 1.0, 9.0], dtype=kind)
     limits = (1 - 2.5 * (1 - 0.8), 1 + 2.5 * 0.2)  # the first is a little more than 0.5
-    rows = lines(histogram(values, values[:0], (0.8, 1.2), Size(21, 5), HistogramStyle(limits, "a", "b", log=False)))
-    assert rows[-1].startswith("≤0.5")
-    assert rows[-1].endswith("≥1.5")
-    assert rows[0].strip("│ ") == "█"
-    assert rows[-2][0] != " "
+    rows = lines(histogram(values, values[:0], (0.8, 1.2), Size(30, 5), HistogramStyle(limits, "a", "b", log=False)))
+    assert rows[-1].split()[0] == "≤0.5"
+    assert rows[-1].split()[-1] == "≥1.5"
+    assert rows[0].replace("│", " ").split() == ["3", "█"], "the number of the highest bar, and that bar"
+    assert rows[-2][5] != " "
     assert rows[-2][-1] != " "
 
 
@@ -268,9 +269,22 @@ def test_a_log_histogram_lifts_the_small_bars():
     values = np.concatenate([np.full(1000, 1.0), np.full(3, 1.3)])
     heights = {}
     for log in (False, True):
-        rows = lines(histogram(values, values[:0], (), Size(31, 9), HistogramStyle((0.5, 1.5), "a", "b", log)))
-        heights[log] = sum(row[24] != " " for row in rows[:-1])
+        picture = histogram(values, values[:0], (), Size(45, 9), HistogramStyle((0.5, 1.5), "a", "b", log))
+        column = picture.frame.column(1.31)
+        heights[log] = sum(row[column] != " " for row in lines(picture)[:-1])
     assert heights[True] > heights[False] == 1
+
+
+@pytest.mark.parametrize("width", [12, 36, 90, 230])
+def test_bars_end_at_the_bounds_and_fill_the_panel(width):
+    values = np.linspace(0.5, 1.5, 1001)[:-1]
+    picture = histogram(values, values[(values > 1.2)], (0.8, 1.2), Size(width, 9),
+                        HistogramStyle((0.5, 1.5), "whole", "front", log=False))  # fmt: skip
+    rows = lines(picture)
+    assert {len(row) for row in rows} == {width}
+    assert picture.frame.right == width - 1
+    fronts = [span.start % (width + 1) for span in picture.content.spans if str(span.style).startswith("front")]
+    assert min(fronts) >= picture.frame.column(1.2) - 1, "no bar is on both sides of a bound"
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,10 @@ A solid and a dashed line (**Reward over gold**) are two metrics in one plot, wi
 lines is then the colour of the upper one. So it is in a comparison of two runs.
 
 **Ratio** is different: bars show the distribution of the importance ratios in the last optimizer step, with counts on a
-logarithmic scale and lines at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0 below
-it, so the surrogate's gradient is exactly zero (a KL term or an entropy bonus in the loss still acts). Tokens outside
-the band on the other side still get a gradient. Clipping does not bound the ratio.
+logarithmic scale and lines at 1 − ε and 1 + ε; the number at the left is that of the highest bar. The bright part of a
+bar is clipped: A > 0 above the band or A < 0 below it, so the surrogate's gradient is exactly zero (a KL term or an
+entropy bonus in the loss still acts). Tokens outside the band on the other side still get a gradient. Clipping does not
+bound the ratio.
 
 **Pull map** (`P`) has every sampled token at its importance ratio across and its advantage A up: • for 1 or 2 tokens, ●
 from 3 on, █ from 10 on. Blue dots have A > 0, orange ones A < 0, by the majority. In the last of several optimizer

@@ -12,6 +12,12 @@ from rlplay.trace.numbers import number
 from rlplay.trace.records import Array
 from rlplay.ui.format.bars import BARS
 from rlplay.ui.plot.picture import AXIS, Axes, Cell, Picture, Size, joined
+from rlplay.ui.plot.scale import tick
+
+_BINS = 40
+"""Bars, where each has two cells or more. With limits at 2.5 widths of a band, its bounds are between two bars."""
+_LABEL, _WIDE = 5, 3
+"""Cells for the label at the left; of a bar from which on a space follows it."""
 
 
 @dataclass(frozen=True)
@@ -27,27 +33,37 @@ class HistogramStyle:
 def histogram(values: Array, front: Array, bounds: Sequence[float], size: Size, style: HistogramStyle) -> Picture:
     """The distribution of `values` within the style's limits, with that of the `front` values drawn over it.
 
-    Values beyond the limits count at the edge, marked ≤ or ≥. `bounds` are drawn as lines.
+    Values beyond the limits count at the edge, marked ≤ or ≥. `bounds` are drawn as lines. The label at the left is the
+    number of the highest bar.
     """
-    width, height = size.width, max(size.height - 1, 1)
-    frame = Axes(width, 0, width - 1, *style.limits)
-    edges = np.linspace(*style.limits, width + 1)
+    height = max(size.height - 1, 1)
     # As doubles: a limit rounded to single precision could lie outside the edges, and its bar would be lost.
-    parts = (np.clip(part.astype(np.float64), *style.limits) for part in (values, front))
+    parts = [np.clip(part.astype(np.float64), *style.limits) for part in (values, front)]
+    room = max(size.width - _LABEL, 2)
+    bins = _BINS if room >= 2 * _BINS else room
+    edges = np.linspace(*style.limits, bins + 1)
     counts = [np.histogram(part, edges)[0] for part in parts]
     highest = max(int(counts[0].max()), 1)
+    labels = [tick(highest), *[""] * (height - 2), "0"][:height]
+    frame = Axes(size.width, size.width - room, size.width - 1, *style.limits)
     shares = [np.log1p(count) / np.log1p(highest) if style.log else count / highest for count in counts]
     whole, before = (np.ceil(share * height * 8).astype(int).tolist() for share in shares)
     fences = {frame.column(bound) for bound in bounds}
-    lines = [
-        joined(
-            _cell(whole[at] - 8 * row, before[at] - 8 * row, style) or ("│" if at in fences else " ", AXIS)
-            for at in range(width)
-        )
-        for row in reversed(range(height))
-    ]
+    starts = np.rint(np.arange(bins + 1) * room / bins).astype(int)
+    bars = np.repeat(np.arange(bins), np.diff(starts))
+    if room >= _WIDE * bins:
+        bars[starts[1:] - 1] = -1  # a space after each bar
+    lines = []
+    for row, label in zip(reversed(range(height)), labels, strict=True):
+        cells = [(character, AXIS) for character in f"{label:>{frame.left - 1}} "]
+        for column, at in enumerate(bars.tolist(), frame.left):
+            bar = None if at < 0 else _cell(whole[at] - 8 * row, before[at] - 8 * row, style)
+            cells.append(bar or ("│" if column in fences else " ", AXIS))
+        lines.append(joined(cells))
     ends = ("≤" * bool((values < style.limits[0]).any()), "≥" * bool((values > style.limits[1]).any()))
-    notes = [(frame.column(bound) - 1, number(bound), AXIS) for bound in bounds]
+    apart = all(abs(frame.column(1.0) - at) > _LABEL for at in (*fences, frame.right))
+    named = [*bounds, *([1.0] if apart and 1.0 not in bounds else [])]
+    notes = [(frame.column(at) - 1, number(at), AXIS) for at in named if style.limits[0] < at < style.limits[1]]
     axis = frame.axis(ends[0] + number(style.limits[0]), ends[1] + number(style.limits[1]), notes)
     return Picture(Content("\n").join([*lines, axis]), frame)
 

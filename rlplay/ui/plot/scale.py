@@ -17,6 +17,8 @@ _NICE = np.array([1, 1.2, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9, 10])
 _STEPS = (1, 2, 5, 10)
 _ABOUT = 4
 """Steps between the ends, about. An end is a whole number of half steps, so that little of the plot stays empty."""
+_MOST = 5
+"""Steps between ticks, however high the plot is."""
 _SPACING, _APART = 2.5, 2
 """Rows from one tick to the next at least, and from one label to the next once they are rounded to rows."""
 
@@ -43,7 +45,7 @@ class PlotScale(NamedTuple):
         rows = [""] * height
         if self.low == self.high:
             return [*rows[:-1], self.zero]
-        for value in _ticks(self.low, self.high, (height - 1) / _SPACING, log):
+        for value in _ticks(self.low, self.high, min((height - 1) / _SPACING, _MOST), log):
             self._put(rows, value, log)
         for end in (self.high, self.low):
             if sum(map(bool, rows)) < 2:  # one label alone does not say what the scale is
