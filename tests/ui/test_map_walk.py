@@ -56,6 +56,7 @@ async def test_arrow_keys_walk_and_esc_ends(maze: Path) -> None:
         before = shown(panel)
         await pressed(pilot, "enter", "right", "left", "down", "down")
         assert panel.walk.path == ("a1", "b1", "a1", "a2", "a3")
+        assert {shortcut.title for shortcut in panel.shortcuts} == {"walk", "end"}
         assert panel.view.kind == "policy", "on a walk, the arrow keys change no layer"
         assert "you −.03" in panel._border_subtitle.plain
         await pressed(pilot, "escape")

@@ -73,9 +73,14 @@ class _Tile:
         self.canvas.bitmap(self.top + int(line), self.left + int(column), pixels, f"{style} {self.shade}".strip())
         return True
 
+    def largest(self, pixels: Array, style: str) -> bool:
+        """Pixels in the middle, each as many pixels as fit; False if they have no room."""
+        times = min((self.width - 2) // pixels.shape[1], 2 * (self.height - 2) // len(pixels))
+        return self.large(pixels.repeat(max(times, 1), 0).repeat(max(times, 1), 1), style)
+
     def number(self, text: str) -> None:
         """A number in the middle, as large as fits."""
-        if self.height < 5 or not self.large(big(text), STRONG):
+        if not self.largest(big(text), STRONG):
             self.centred((self.height - 1) // 2, text, STRONG)
 
 
@@ -110,12 +115,12 @@ def _draw_square(kind: Kind, found: Reading, way: Way, name: str, tile: _Tile) -
     if world.ends(name):
         good = world.reward(name) > 0
         rows, ink = (STAR, "$success") if sign == GOAL else (HOLE_SIGN, "$error")
-        tile.large(rows, f"bold {ink}")
+        tile.largest(rows, f"bold {ink}")
         tile.corners(tile.height - 1, short(world.reward(name), signed=True), "", f"bold {'$success' if good else ink}")
     elif way.walk is None or name != way.here:
         _LAYERS[kind](found, name, found.chart.squares[name], tile)
     if way.walk is not None and name == way.here:
-        tile.large(WALKER, f"bold {HERE}")
+        tile.largest(WALKER, f"bold {HERE}")
     tile.corners(0, _label(found, name), "", MUTED)
 
 

@@ -131,7 +131,7 @@ class MapHands(MapBrush):
     def _set(self, walk: Walk | None) -> None:
         """Show the walk; if it has ended, say so, because a lesson may wait for that."""
         self.walk = walk
-        self.redraw()
+        self.put(self.view)  # the keys in the footer change, too
         if walk is None or walk.over:
             self.walk_ended = True
             self.post_message(Perform("walk", "ended"))
