@@ -90,7 +90,7 @@ def _headline(
     )  # fmt: skip
     if not is_table(model):
         return answer
-    moved = (new.read_exact(_TABLE) - old.read_exact(_TABLE).to(state.lm.device)).T.tolist()
+    moved = (new.read_exact(_TABLE).cpu() - old.read_exact(_TABLE).cpu()).T.tolist()
     pieces = [state.lm.piece(token) for token in range(len(moved))]
     squares = {piece: row for piece, row in zip(pieces, moved, strict=True) if any(row)}
     return replace(answer, squares=squares, moves=pieces[: model.config.num_actions])

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.trace.questions import Continue, Estimate, Judge, Peek, Prefix, Recall, WhatIf
+from rlplay.trace.questions import Continue, Estimate, Judge, Neighbours, Peek, Prefix, ReadLayers, Recall, Weigh, WhatIf
 from tests.engine.test_lora import LORA
 from tests.gpu.play import GPU, Run, run, same
 
@@ -20,6 +20,9 @@ QUESTIONS: dict[str, Any] = {
     "greedy": Continue(PREFIX, "reference", greedy=True),
     "estimate": Estimate(PREFIX, count=24),
     "recall": Recall(PREFIX, [72, 73]),
+    "weigh": Weigh(1),
+    "layers": ReadLayers(PREFIX, 72, 1),
+    "neighbours": Neighbours(70, 1),
     "what if": WhatIf({"epsilon": 0.1, "beta": 0.1}),
 }
 
@@ -55,6 +58,10 @@ def test_an_answer_is_that_of_the_cpu(name: str) -> None:
     gpu, cpu = (answers(played, QUESTIONS[name]) for played in runs())
     assert gpu
     alike(gpu, cpu)
+
+
+def test_the_weights_of_two_snapshots_are_compared_as_on_a_cpu() -> None:
+    alike(*(answers(played, Weigh(2)) for played in runs()))
 
 
 def test_a_judgement_is_that_of_the_cpu() -> None:
