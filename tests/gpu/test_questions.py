@@ -9,7 +9,18 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.trace.questions import Continue, Estimate, Judge, Neighbours, Peek, Prefix, ReadLayers, Recall, Weigh, WhatIf
+from rlplay.trace.questions import (
+    Continue,
+    Estimate,
+    Judge,
+    Neighbours,
+    Peek,
+    Prefix,
+    ReadLayers,
+    Recall,
+    Weigh,
+    WhatIf,
+)
 from tests.engine.test_lora import LORA
 from tests.gpu.play import GPU, Run, run, same
 

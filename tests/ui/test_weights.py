@@ -216,6 +216,7 @@ async def test_it_follows_the_run_unless_an_update_was_chosen(monkeypatch: Any) 
         source.update(2)
         await settled(pilot)
         assert asked(source, Weigh) == [Weigh(1), Weigh(2)]
+        assert str(screen.query_one(Vertical).border_title) == "Weights · update 1 · reading update 2 …"
         await pressed(pilot, "left_square_bracket")
         assert screen.update == 1
         source.update(3)

@@ -201,7 +201,7 @@ matrix, or from token to token. Nothing here changes the run; the engine pauses 
 
     def _label(self, weighed: Weighed | None) -> None:
         panel = self.query_one(Vertical)
-        panel.border_title = f"Weights · update {self.update}" if self.update else "Weights"
+        panel.border_title = f"Weights{self._titled(weighed)}"
         arrows = "`← →` token · " if self.view != "moved" else "" if self._is_table else "`← ↑ ↓ →` matrix · "
         arrows = worded(arrows, self.session.step_word)
         panel.border_subtitle = keyed(f"`tab` next view · {arrows}`[ ]` update · `?` help · `esc` close")
@@ -216,6 +216,14 @@ matrix, or from token to token. Nothing here changes the run; the engine pauses 
             lines = summary(weighed, self.query_one(MovedPicture).grid)
             lines = [lines[0], squares_summary(weighed)] if weighed.moves else lines
             about.say(Content(" ".join(filter(None, lines))))
+
+    def _titled(self, weighed: Weighed | None) -> str:
+        """The update in the title; if the picture is still that of another one, both."""
+        if not self.update:
+            return ""
+        late = self.view == "moved" and weighed is not None and weighed.update != self.update
+        shown = weighed.update if late and weighed is not None else self.update
+        return f" · update {shown}" + f" · reading update {self.update} …" * late
 
     @property
     def _is_table(self) -> bool:
