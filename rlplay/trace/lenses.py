@@ -22,6 +22,7 @@ class Lens:
     is the middle of a "diverging" scale and the `low` end of a "sequential" one; "states" has three: −1, 0 and 1.
     `values` returns float32 [T], NaN where a token has no value, or None before the phase that computes it. `instead`
     replaces fields in some kinds of update. `adds_up` says that the value is a sum over the passes on a batch.
+    Where most values lie at one end of a "sequential" scale, `finest` names it: shades are closer together there.
     """
 
     name: str  # the exported column, as in prime-rl's token files where those have one
@@ -37,11 +38,28 @@ class Lens:
     values: Callable[[Update], Array | None]
     instead: Mapping[Kind, Mapping[str, Any]] = field(default_factory=dict)
     adds_up: bool = False
+    finest: Literal["", "low", "high"] = ""
 
     @property
     def two_sided(self) -> bool:
         """Whether the scale has a neutral middle, with values on both sides of it."""
         return self.scale != "sequential"
+
+    def share(self, values: Array) -> Array:
+        """Where values are on the way from the neutral one, 0, to the end of the scale, 1 or −1; beyond it, further."""
+        if self.two_sided:
+            middle = (self.low + self.high) / 2
+            return np.asarray((values - middle) / (self.high - middle))
+        unit = np.asarray((values - self.low) / (self.high - self.low))
+        if not self.finest:
+            return unit
+        inside = np.clip(unit, 0.0, 1.0)
+        return np.sqrt(inside) if self.finest == "low" else 1 - np.sqrt(1 - inside)
+
+    def at(self, share: float) -> float:
+        """The value at a `share` of a one-sided scale, 0 to 1."""
+        unit = {"low": share**2, "high": 1 - (1 - share) ** 2}.get(self.finest, share)
+        return self.low + (self.high - self.low) * unit
 
     def of(self, settings: Learning) -> Lens:
         """The statistic for an update with these settings, with its title and scale."""
@@ -164,7 +182,7 @@ LENSES: dict[str, Lens] = {
             "", "sample", "sequential", 0.0, 1.0,
             "How likely the policy found this token before the update, whoever wrote it. The paler a token, the less "
             "likely it was: at a pale one the policy could easily have written something else.",
-            _probability,
+            _probability, finest="high",
         ),
         Lens(
             "cumulative_logprob", "Log-probability so far", "Σℓ", "Σ of old_logprobs from the answer's first token on",
@@ -183,7 +201,7 @@ LENSES: dict[str, Lens] = {
             "entropy", "Entropy", "H", "−Σ over the vocabulary of p·log p",
             "nats", "sample", "sequential", 0.0, 3.0,
             "How undecided the policy was about this token. Near 0 it almost always writes the same one here.",
-            _sampled("entropy"),
+            _sampled("entropy"), finest="low",
         ),
         Lens(
             "advantages", "Advantage", "A",
@@ -215,7 +233,7 @@ LENSES: dict[str, Lens] = {
             "nats", "credit", "sequential", 0.0, 1.0,
             "How far the policy was from the frozen reference at this token, before the update. On tokens that the "
             "policy sampled its mean estimates the KL. It is not the KL to the old policy.",
-            _kl_ref,
+            _kl_ref, finest="low",
         ),
         Lens(
             "token_rewards", "Token reward", "r", "the reward stream, including a KL penalty if it is in the reward",

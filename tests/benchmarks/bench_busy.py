@@ -49,7 +49,7 @@ DIALOGUES = {
 ROWS = 50
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _CURSOR = re.compile(r"\x1b\[(\d+);\d+H(?:\x1b\[[0-9;]*m)*▸")
-_FOOTER = re.compile(rf"\x1b\[{ROWS};1H(?:\x1b\[[0-9;]*m)* (?:\x1b\[[0-9;]*m)*([^\x1b]+)")
+_FOOTER = re.compile(rf"\x1b\[{ROWS};1H((?:\x1b\[[0-9;]*m|[^\x1b])+)")
 
 
 class Taken(NamedTuple):
@@ -124,8 +124,8 @@ def row_in(written: bytes) -> str:
 
 
 def footer_in(written: bytes) -> str:
-    """The first words of the last line, if it was drawn: the keys of the panel with the focus."""
-    return "".join(_FOOTER.findall(written.decode(errors="replace"))[-1:])
+    """The last line, if it was drawn: those of the panel with the focus are among its keys."""
+    return _ESCAPES.sub("", "".join(_FOOTER.findall(written.decode(errors="replace"))[-1:])).strip()
 
 
 KEYS: dict[str, tuple[Sequence[str], Callable[[bytes], str]]] = {

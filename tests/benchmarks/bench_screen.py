@@ -27,7 +27,7 @@ RATIO = 2.6
 """The limit of the first frame, 500 ms where those imports take 190."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_COLOUR = re.compile(r"colour: ([\w ,'+]+?)(?:: one shade)?(| \(auto\)) ─")
+_COLOUR = re.compile(r"colour: ([^─\x1b]+?)(| \(auto\)) ─")
 
 
 def report(what: str, seconds: float, limit: float) -> None:

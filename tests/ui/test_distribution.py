@@ -99,3 +99,17 @@ async def test_a_narrow_frame_drops_it_where_it_does_not_fit() -> None:
         assert title(app.panels.rollouts).strip() == "Answers", (
             "rewards are fractions: two bars would not show their shape"
         )
+
+
+@pytest.mark.parametrize(("name", "shown"), [
+    ("probability", "0 .44 .75 .94 1"),
+    ("entropy", "0 .19 .75 1.7 3 nats"),
+    ("ref_kl", "0 .06 .25 .56 1 nats"),
+])  # fmt: skip
+def test_where_shades_are_finer_at_one_end_their_edges_are_on_the_scale(name: str, shown: str) -> None:
+    lens, colours = LENSES[name], palette({**DARK.to_color_system().generate(), **DARK.variables})
+    assert legend(lens, colours, True).plain.split() == shown.split()
+    assert legend(lens, colours, True, room=20).plain.split() == ["0", *shown.split()[4:]]
+    for level, edge in enumerate(shown.split()[1:4], start=1):
+        near = 0.006 if level < 3 or name != "entropy" else 0.06
+        assert levels(lens, np.array([float(edge) - near, float(edge) + near])).tolist() == [level, level + 1]

@@ -230,7 +230,16 @@ def test_levels_keep_to_the_scale():
     lens = LENSES["credit"]
     assert levels(lens, np.array([-99, -2, -0.6, 0, 0.01, 0.3, 99, np.nan])).tolist() == [-4, -4, -2, 0, 0, 1, 4, 0]
     assert levels(LENSES["importance_ratio"], np.array([0.5, 1.0, 1.5])).tolist() == [-4, 0, 4]
-    assert levels(LENSES["probability"], np.array([0.0, 0.5, 1.0, 2.0])).tolist() == [0, 2, 4, 4]
+    assert levels(LENSES["probability"], np.array([0.0, 0.4, 0.5, 0.8, 0.93, 0.95, 2.0])).tolist() == [
+        0,
+        1,
+        2,
+        3,
+        3,
+        4,
+        4,
+    ]
+    assert levels(LENSES["entropy"], np.array([0.0, 0.05, 0.1, 0.2, 1.0, 2.0, 9.0])).tolist() == [0, 0, 1, 2, 3, 4, 4]
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)

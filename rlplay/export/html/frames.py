@@ -50,7 +50,7 @@ def described(lens: Lens) -> Shown:
     """What the page says of a statistic."""
     return {
         "title": lens.title, "reading": lens.reading, "unit": lens.unit,
-        "low": lens.low, "high": lens.high, "twoSided": lens.two_sided,
+        "low": lens.low, "high": lens.high, "twoSided": lens.two_sided, "finest": lens.finest,
     }  # fmt: skip
 
 

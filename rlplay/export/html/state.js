@@ -54,8 +54,12 @@ function lensNow() {
 /** The colour behind a value of a statistic: its share of the scale, as the terminal draws it. */
 function shade(lens, value) {
   if (value === null || value === undefined) return "";
-  const { low, high, twoSided } = lens;
-  if (!twoSided) return `rgba(var(--amount), ${(0.6 * Math.min(Math.max((value - low) / (high - low), 0), 1)).toFixed(3)})`;
+  const { low, high, twoSided, finest } = lens;
+  if (!twoSided) {
+    const unit = Math.min(Math.max((value - low) / (high - low), 0), 1);
+    const bent = finest === "low" ? Math.sqrt(unit) : finest === "high" ? 1 - Math.sqrt(1 - unit) : unit;
+    return `rgba(var(--amount), ${(0.6 * bent).toFixed(3)})`;
+  }
   const share = Math.min(Math.max((value - (low + high) / 2) / ((high - low) / 2), -1), 1);
   return `rgba(var(--${share < 0 ? "down" : "up"}), ${(0.85 * Math.abs(share)).toFixed(3)})`;
 }

@@ -196,14 +196,14 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         if abs(mean) >= 0.005:
             style = self.palette.up_text if mean > 0 else self.palette.down_text
         if self._kind in REWARDED:
-            reward = np.nan if scored is None else float(scored.rewards[completion])
-            yield Segment(f"{plain(reward):>5}", base)
-            yield Segment(f"  {signed(mean):>5}", style)
+            reward = "" if scored is None else plain(float(scored.rewards[completion]))
+            yield Segment(f"{reward:>5}", base)
+            yield Segment(f"  {'' if self._means is None else signed(mean):>5}", style)
             used = 14
         else:
-            word = "·" if scored is None else label(scored, completion, self._kind)
-            yield Segment(f"{word:<8}", self.palette.muted if word in ("·", LEFT_OUT) else base)
-            yield Segment(f" {signed(mean):>5}", style)
+            word = "" if scored is None else label(scored, completion, self._kind)
+            yield Segment(f"{word:<8}", self.palette.muted if word == LEFT_OUT else base)
+            yield Segment(f" {'' if self._means is None else signed(mean):>5}", style)
             used = 16
         if completion in self._repeated:
             yield Segment(_same(self._repeated[completion], width - used), self.palette.muted)

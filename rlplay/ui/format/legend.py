@@ -12,6 +12,7 @@ from rlplay.trace.lenses import Lens
 from rlplay.trace.numbers import compact, real_minus
 from rlplay.trace.update import PHASES, Phase
 from rlplay.ui.format.bars import heights
+from rlplay.ui.format.number_cells import short
 from rlplay.ui.theme.inks import STEPS, Palette
 
 _LETTERS = {"diverging": "less more", "sequential": " more"}
@@ -53,8 +54,14 @@ def legend(
     parts: list[Content | tuple[str, str | ContentStyle]] = [(f"{low} ", "$text-muted")]
     swatches = [palette.shade(level, lens.two_sided) for level in shades]
     letters = _LETTERS[lens.scale] if swatches[-1].bgcolor is None else [""] * len(swatches)
-    parts += [_swatch(*each) for each in zip(swatches, letters, strict=True)]
-    scale = Content.assemble(*parts, (f" {high}", "$text-muted"))
+    drawn = [_swatch(*each) for each in zip(swatches, letters, strict=True)]
+    scale = Content.assemble(*parts, *drawn, (f" {high}", "$text-muted"))
+    if lens.finest and not any(letters):  # where shades are no equal parts, their edges are written between them
+        edges = [f" {short(lens.at(level / STEPS), False).rstrip('0')} " for level in range(1, STEPS)]
+        between = [part for edge, swatch in zip(["", *edges], drawn[1:], strict=True)
+                   for part in ((edge, "$text-muted"), swatch)]  # fmt: skip
+        fine = Content.assemble(*parts, drawn[0], *between, (f" {high}", "$text-muted"))
+        scale = fine if fine.cell_length + len(lens.unit) + 1 <= room else scale
     for more in (f" {lens.unit}".rstrip(), f" · {heights(counts)}" if any(counts) else ""):
         scale = Content.assemble(scale, (more, "$text-muted")) if scale.cell_length + len(more) <= room else scale
     return scale

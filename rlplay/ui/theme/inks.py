@@ -140,17 +140,17 @@ def blended(old: Style, new: Style, share: float, palette: Palette) -> Style:
     return new + Style(bgcolor=between.rich_color, color=ink.rich_color)
 
 
+_UNSEEN = 0.02
+"""The share of a scale from which on a value has a shade; NaN has none."""
+
+
 def levels(lens: Lens, values: Array) -> Array:
     """The shade of each value on the lens's fixed scale: int8, −STEPS to STEPS (sequential: 0 to STEPS); NaN is 0."""
-    if lens.two_sided:
-        middle = (lens.low + lens.high) / 2
-        unit = (values - middle) / (lens.high - middle)
-        low = -1.0
-    else:
-        unit, low = (values - lens.low) / (lens.high - lens.low), 0.0
-    unit = np.minimum(np.maximum(unit, low), 1.0)  # called for every line: faster than `clip`
-    size = np.abs(unit)
-    seen = size >= 0.02  # also says no to NaN
+    unit = np.minimum(np.maximum(lens.share(values), -1.0 if lens.two_sided else 0.0), 1.0)
+    size, least = np.abs(unit), _UNSEEN
+    if lens.finest:
+        least = float(lens.share(np.array(lens.low + _UNSEEN * (lens.high - lens.low))))
+    seen = size >= least  # also says no to NaN
     return np.where(seen, np.copysign(np.ceil(np.where(seen, size, 0.0) * STEPS - 1e-6), unit), 0).astype(np.int8)
 
 
