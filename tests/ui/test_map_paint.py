@@ -136,6 +136,21 @@ async def test_bad_paint_gets_one_line() -> None:
         assert "No way leads from a1" in panel._border_subtitle.plain
 
 
+async def test_a_walk_is_in_one_world() -> None:
+    async with painting() as (_, source, pilot, panel):
+        await pressed(pilot, "right", "down", "2", "escape", "enter", "right")
+        assert panel.walk.path == ("a1", "b1")
+        source.records([Changed(update=1, phase="sample", name="squares", value={"b2": "#"}, previous={})])
+        await settled(pilot)
+        await pressed(pilot, "down")
+        assert panel.walk.path == ("a1",), "begun again in the painted world"
+        assert panel.walk.world.kind("b2") == "#"
+        await pressed(pilot, "number_sign")
+        assert panel.walk is None
+        await pressed(pilot, "escape")
+        assert panel.walk is None
+
+
 async def test_going_back_ends_painting() -> None:
     async with painting() as (app, source, pilot, panel):
         source.update(1)

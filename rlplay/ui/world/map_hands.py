@@ -15,7 +15,10 @@ from rlplay.ui.world.map_brush import MOVES, MapBrush
 from rlplay.ui.world.world_map import WorldMap
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlplay.worlds.walking import Walk
+    from rlplay.worlds.world import World
 
 LAYERS = {"left": -1, "right": 1}
 _KEYS = (Shortcut(("left", "right"), "layer"), Shortcut(("enter",), "walk"), Shortcut(("number_sign",), "paint"),
@@ -77,7 +80,7 @@ class MapHands(MapBrush):
             return source
         if self.painting is not None:
             return replace(source, painting=self.painting, world=self.painting.world, repainted=True)
-        return source if self.walk is None else replace(source, walk=self.walk)
+        return source if self.walk is None else replace(source, walk=self.walk, world=self.walk.world)
 
     async def on_key(self, event: events.Key) -> None:
         """Take the keys that mean something on a map, before the panel does."""
@@ -119,13 +122,20 @@ class MapHands(MapBrush):
                     walk = walk.on(moves.best(walk.square))
         self._set(walk)
 
+    def begin_painting(self, plain: World, squares: Mapping[str, float | str]) -> None:
+        """Leave a walk, and take the brushes."""
+        self.walk = None
+        super().begin_painting(plain, squares)
+
     def end_walk(self) -> None:
         """Leave the walk; the map shows the answer under the cursor again."""
         self._set(None)
 
     def _go(self, move: str) -> None:
         assert self.walk is not None
-        if not self.walk.over and move in self.walk.world.moves:
+        if self.source is not None and self.source.world is not self.walk.world:
+            self.begin_walk()  # repainted: what is left of the walk would be by two sets of rules
+        elif not self.walk.over and move in self.walk.world.moves:
             self._set(self.walk.on(move))
 
     def _set(self, walk: Walk | None) -> None:
