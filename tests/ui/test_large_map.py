@@ -25,7 +25,7 @@ from rlplay.ui.world.canvas import Canvas
 from rlplay.ui.world.layers import KINDS, Kind
 from rlplay.ui.world.reading import reading
 from rlplay.ui.world.rose import draw_rose, longest, quarters, thickness
-from rlplay.ui.world.shades import shade
+from rlplay.ui.world.shades import of_256, shade
 from rlplay.ui.world.world_map import WorldMap
 from rlplay.worlds.chart import chart
 from rlplay.worlds.planning import evaluate
@@ -219,6 +219,15 @@ def test_a_larger_value_is_never_paler(values: list[float]) -> None:
         depths = [depth(value) for value in sorted(values, key=abs) if value * sign > 0]
         assert depths == sorted(depths)
         assert all(each <= 45 for each in depths)
+
+
+def test_with_256_colours_a_shade_keeps_its_hue() -> None:
+    assert of_256("bold $error on $error 23%", dark=True) == "bold $error on #5f0000"
+    assert of_256("on $success 45%", dark=True) != of_256("on $success 20%", dark=True)
+    assert of_256("on $success 45%", dark=True) != of_256("on $success 45%", dark=False)
+    assert of_256("bold $foreground on $success 6%", dark=True) == "bold $foreground"
+    for style in ("bold $foreground", "$border", "reverse", "on $foreground 25%"):
+        assert of_256(style, dark=True) == style
 
 
 def test_large_digits_are_different() -> None:

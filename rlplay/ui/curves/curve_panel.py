@@ -34,7 +34,7 @@ from rlplay.ui.pull.box_drag import BoxDrag
 from rlplay.ui.pull.pull_map import PullMap
 from rlplay.ui.pull.ratio_histogram import Ratios
 from rlplay.ui.world.map_hands import MapHands
-from rlplay.ui.world.shades import unshaded
+from rlplay.ui.world.shades import of_256, unshaded
 from rlplay.ui.world.world_map import WorldMap
 
 
@@ -187,9 +187,11 @@ class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
         app = self.app
         if app.no_color:
             return {FIRST: "dim"} if isinstance(self.view, Ratios) else {}
+        styles = {str(span.style) for span in content.spans} if isinstance(self.view, WorldMap) else set()
         if not self._tinted:
-            styles = {str(span.style) for span in content.spans} if isinstance(self.view, WorldMap) else set()
             return {style: unshaded(style) for style in styles} | {CURSOR: "reverse"}
+        if app.console.color_system == "256":
+            return {style: of_256(style, app.current_theme.dark) for style in styles}
         return {}
 
     def action_move(self, step: int) -> None:

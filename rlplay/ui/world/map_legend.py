@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from textual.content import Content
 
 from rlplay.ui.world.large_squares import FOOTPRINT, HERE, MUTED
 from rlplay.ui.world.layers import Kind
 from rlplay.ui.world.reading import Reading, Way
-from rlplay.worlds.world import ICE
-
-_LEARNED = {"V": "V by the critic", "G": "G mean return", "max Q": "Q: the larger one"}
+from rlplay.worlds.world import GOAL, HOLE, ICE
 
 
-def legend(kind: Kind, found: Reading, way: Way, width: int) -> list[Content]:
-    """The marks of a layer, in lines of at most `width` cells, the most important first."""
+def legend(kind: Kind, found: Reading, way: Way, width: int, large: bool = True) -> list[Content]:
+    """The marks of a layer on `large` squares or on small ones, in lines of at most `width` cells, the most important
+    first."""
     rows: list[list[Content]] = [[]]
-    for entry in _entries(kind, found, way):
+    marks = _IN_LARGE[kind] if large else _in_small
+    for entry in (*marks(found), *_everywhere(found, way, large)):
         if _length([*rows[-1], entry]) > width and rows[-1]:
             rows.append([])
         rows[-1].append(entry)
@@ -28,45 +28,73 @@ def _length(entries: list[Content]) -> int:
     return sum(entry.cell_length for entry in entries) + 3 * (len(entries) - 1)
 
 
-def _entries(kind: Kind, found: Reading, way: Way) -> Iterator[Content]:
-    known = bool(found.policies)
-    if kind == "policy" and known:
-        best = "bright, with a head: best by Q" if found.learns_q else "bright, with a head: likeliest, .31 its chance"
-        yield _entry("██", "chance of a move, to a quarter")
-        yield _plain(best)
-        yield _plain(
-            {"V": "V +.3 value by the critic", "G": "G +.3 mean return from here"}.get(
-                found.valued, "Q +.3 of the best move"
-            )
-        )
-        yield _plain("shade: the same value")
+def _policy(found: Reading) -> Iterator[Content]:
+    if found.policies:
+        yield _entry("██", "chance, to a quarter")
+        yield _plain("bright: best by Q" if found.learns_q else "bright: likeliest, .31")
+        yield _plain({"V": "V +.3 value, and shade", "G": "G +.3 mean return, and shade"}.get(
+            found.valued, "Q +.3 of the best, and shade"))  # fmt: skip
         yield _plain("×7 moves made here")
-    elif kind == "values" and known:
-        yield _plain(
-            {"V": "large: V learned by the critic", "G": "large: mean return measured", "max Q": "Q learned, by move"}[
-                found.valued
-            ]
-        )
+        yield _entry("·", "below an eighth")
+
+
+def _values(found: Reading) -> Iterator[Content]:
+    if found.policies:
+        large = {"V": "large: V learned by the critic", "G": "large: mean return measured"}
+        yield _plain(large.get(found.valued, "Q learned, by move"))
         if found.exact:
             yield _plain("=+.3 exact V of this policy, by the rules")
-            if not found.learns_q:
-                yield _plain("Δ learned − exact")
+            yield from () if found.learns_q else (_plain("Δ learned − exact"),)
         yield _plain("shade: learned")
-    elif kind == "visits" and found.chart.paths:
+
+
+def _visits(found: Reading) -> Iterator[Content]:
+    if found.chart.paths:
         yield _plain("moves made on the square in this update, and their share")
         yield _plain("shade: the same")
-    elif kind == "change" and known:
+
+
+def _change(found: Reading) -> Iterator[Content]:
+    if found.policies:
         yield _plain("change of Q in this update" if found.learns_q else "change of each chance in this update")
         yield _entry("+", "up", "$scale-up")
         yield _entry("−", "down", "$scale-down")
-    elif kind == "optimal" and found.best is not None:
+
+
+def _optimal(found: Reading) -> Iterator[Content]:
+    if found.best is not None:
         yield _plain("arrow: best move; several: equally good")
-        yield _plain("V* the return to expect with them")
-    if way.path:
-        yield _entry(FOOTPRINT * 3, "the walk under the cursor", HERE)
-    if any(ICE in row for row in found.world.map):
-        yield _entry("≈", f"ice: {100 * found.world.ice:.0f} % of moves slip")
+        yield _plain("V* the return to expect with them, and shade")
+
+
+_IN_LARGE: dict[Kind, Callable[[Reading], Iterator[Content]]] = {
+    "policy": _policy,
+    "values": _values,
+    "visits": _visits,
+    "change": _change,
+    "optimal": _optimal,
+}
+
+
+def _in_small(found: Reading) -> Iterator[Content]:
+    """The title names the numbers; these are the marks besides."""
+    if found.policies:
+        yield _plain("shade: the larger the number, the deeper; red below 0")
+
+
+def _everywhere(found: Reading, way: Way, large: bool) -> Iterator[Content]:
+    signs, world = {sign for row in found.world.map for sign in row}, found.world
+    if way.path and large:
+        yield _entry(FOOTPRINT * 3, "walk under the cursor", HERE)
+    elif way.path:
+        yield _entry("underlined", "walk under the cursor", "underline")
     yield _entry("← →", "layer", "bold $foreground")
+    if ICE in signs:
+        yield _entry("≈", f"ice: {100 * world.ice:.0f} % of moves slip")
+    if large and any(not world.ends(state) and world.reward(state) != world.step for state in world.states):
+        yield _entry("◆", "reward paid there")
+    if ends := " ".join(mark for sign, mark in ((GOAL, "★"), (HOLE, "○")) if sign in signs):
+        yield _entry(ends, "end a walk" if " " in ends else "ends a walk")
 
 
 def _plain(text: str) -> Content:

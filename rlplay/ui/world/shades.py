@@ -33,3 +33,24 @@ def heat(amount: float, largest: float) -> str:
 def unshaded(style: str) -> str:
     """A style without its shade, for terminals with few colours; the numbers on the squares remain."""
     return style.partition("on $")[0].strip()
+
+
+_OF_256 = {
+    #                    dark                    light
+    "$success":   (("#005f5f", "#00875f"), ("#d7ffff", "#afd7d7")),
+    "$error":     (("#5f0000", "#870000"), ("#ffd7d7", "#ffafaf")),
+    "$secondary": (("#00005f", "#005f87"), ("#d7d7ff", "#afafff")),
+}  # fmt: skip
+"""A pale and a deep shade among a terminal's 256 colours, in which a mixed one would lose its hue."""
+_FROM = 12, 30
+"""Percent from which on a shade is pale, and deep."""
+
+
+def of_256(style: str, dark: bool) -> str:
+    """A style with its shade as a terminal with 256 colours can show it."""
+    ink, on, name = style.partition("on $")
+    colour, _, percent = name.partition(" ")
+    if not on or f"${colour}" not in _OF_256 or not percent.endswith("%"):
+        return style
+    reached = sum(int(percent[:-1]) >= least for least in _FROM)
+    return f"{ink}on {_OF_256[f'${colour}'][not dark][reached - 1]}" if reached else ink.strip()

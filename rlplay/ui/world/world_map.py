@@ -72,20 +72,24 @@ class WorldMap(OfUpdate):
         world, large = found.world, board(found.world, size)
         if large is not None:
             lines = large_squares(self.kind, found, marked, large, size.width)
-            return Content("\n").join([*lines, *self._below(found, marked, size.width)[: size.height - len(lines)]])
+            return Content("\n").join(
+                [*lines, *self._below(found, marked, size.width, large=True)[: size.height - len(lines)]]
+            )
         if size.height < len(world.map) or square_width(world, size.width) < NARROWEST:
             return f"The map takes {len(world.map)} lines and {least_width(world)} columns: make the terminal larger."
         lines = small_squares(self.kind, found, marked, size.width, size.height)
-        return Content("\n").join([*lines, *self._below(found, marked, size.width)[: size.height - len(lines)]])
+        return Content("\n").join(
+            [*lines, *self._below(found, marked, size.width, large=False)[: size.height - len(lines)]]
+        )
 
-    def _below(self, found: Reading, marked: Way, width: int) -> list[Content]:
+    def _below(self, found: Reading, marked: Way, width: int, large: bool) -> list[Content]:
         """The lines below the squares, the most important first."""
         if marked.painting is not None:
             from rlplay.ui.world.brush_words import brush_lines
 
             return brush_lines(marked.painting, width)
         if marked.walk is None:
-            return legend(self.kind, found, marked, width)
+            return legend(self.kind, found, marked, width, large)
         from rlplay.ui.world.walk_words import walk_lines
 
         return walk_lines(marked.walk, found, width)
