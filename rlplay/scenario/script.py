@@ -65,13 +65,22 @@ class Say(msgspec.Struct, frozen=True):
     text: str
 
 
+Way = Literal["falls", "stays", "rises"]
+"""How a curve goes on."""
+
+
 class Ask(msgspec.Struct, frozen=True):
-    """Ask for a prediction; reveal `choices[answer]` and `because` after the next expectations, or at once."""
+    """Ask for a prediction; reveal `choices[answer]` and `because` after the next expectations, or at once.
+
+    If the question is about a `curve`, a metric, `ways` says for each choice how the curve would go on.
+    """
 
     question: str
     choices: list[str]
     answer: int
     because: str
+    curve: str = ""
+    ways: list[Way] = []
 
 
 class Train(msgspec.Struct, frozen=True):
@@ -238,8 +247,8 @@ def _refuse(verb: str, argument: Any) -> None:
 
 def _ask(_verb: str, argument: Any) -> Ask:
     keys = ("question", "choices", "answer", "because")
-    if not isinstance(argument, dict) or set(argument) != set(keys):
-        raise ValueError(f"ask takes a mapping with {', '.join(keys)}")
+    if not isinstance(argument, dict) or set(argument) - {"curve", "ways"} != set(keys):
+        raise ValueError(f"ask takes a mapping with {', '.join(keys)}, and perhaps curve and ways")
     choices = argument["choices"]
     if not isinstance(choices, list) or not 2 <= len(choices) <= _MOST_CHOICES:
         raise ValueError(f"ask takes 2 to {_MOST_CHOICES} choices, one for each digit")
@@ -251,9 +260,23 @@ def _ask(_verb: str, argument: Any) -> Ask:
     answer = " ".join(str(argument["answer"]).split())
     if answer not in words:
         raise ValueError(f"the answer {quote(answer)} of ask is not one of its choices: {', '.join(map(brief, words))}")
+    curve, ways = _on_curve(argument, len(words))
     return Ask(
-        _text("question", argument["question"]), words, words.index(answer), _text("because", argument["because"])
-    )
+        _text("question", argument["question"]), words, words.index(answer), _text("because", argument["because"]),
+        curve, ways,
+    )  # fmt: skip
+
+
+def _on_curve(argument: dict[str, Any], choices: int) -> tuple[str, list[Way]]:
+    """The metric that a question is about, and the way of each choice; "" and none if it is about none."""
+    if not {"curve", "ways"} & argument.keys():
+        return "", []
+    curve, ways = argument.get("curve"), argument.get("ways")
+    if not isinstance(curve, str) or describe(curve) is None:
+        raise ValueError(f"curve of ask takes a metric, as in completions/mean_length; got {quote(curve)}")
+    if not isinstance(ways, list) or len(ways) != choices or any(way not in get_args(Way) for way in ways):
+        raise ValueError(f"ways of ask takes {', '.join(get_args(Way))}, one for each choice; got {quote(ways)}")
+    return curve, ways
 
 
 def _change(_verb: str, argument: Any) -> Change:

@@ -16,8 +16,8 @@ def step(text: str) -> str:
     return f"{BASE}script:\n  - say: First.\n  - {text}\n"
 
 
-def ask(choices: str, answer: str = "a") -> str:
-    return step(f"ask: {{question: 'Up?', choices: [{choices}], answer: {answer}, because: x}}")
+def ask(choices: str, answer: str = "a", more: str = "") -> str:
+    return step(f"ask: {{question: 'Up?', choices: [{choices}], answer: {answer}, because: x{more}}}")
 
 
 def claim(text: str) -> str:
@@ -87,6 +87,14 @@ CASES = [
     (ask("a, b", "c"), 6, "the answer 'c' of ask is not one of its choices: a, b"),
     (ask("yes, no", "yes"), 6, "without quotes, which YAML reads as true or false; quote it"),
     (ask("a, a"), 6, "two choices of ask are the same: a, a"),
+    (ask("a, b", more=", curve: rewrd, ways: [falls, rises]"), 6, "curve of ask takes a metric"),
+    (ask("a, b", more=", ways: [falls, rises]"), 6, "curve of ask takes a metric"),
+    (
+        ask("a, b", more=", curve: reward, ways: [falls]"),
+        6,
+        "ways of ask takes falls, stays, rises, one for each choice",
+    ),
+    (ask("a, b", more=", curve: reward, ways: [up, down]"), 6, "ways of ask takes falls, stays, rises"),
     # claims
     (step("expect: {metric: reward, above: 1}"), 6, "expect takes a mapping with text"),
     (claim("metric: reward"), 6, "expect needs above, below or equals"),

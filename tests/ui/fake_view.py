@@ -16,6 +16,7 @@ class FakeView:
 
     def __init__(self) -> None:
         self.sent, self.looks, self.captions, self.asked, self.progress = [], [], [], [], []
+        self.guesses = []
         self.freed = 0
         self.begun = BEGUN  # a rewind keeps what was changed before the first update
         self.stuck = False
@@ -56,6 +57,9 @@ class FakeView:
         assert choices
         self.asked.append(question)
         self.wanted = wanted
+
+    def guess(self, metric, ahead, way) -> None:
+        self.guesses.append((metric, ahead, way))
 
     def under_way(self, update, target) -> None:
         self.progress.append((update, target))

@@ -56,6 +56,28 @@ async def test_a_question_waits_for_its_answer_and_is_resolved_by_the_claims_tha
     assert hint == "`t` next"
 
 
+async def test_a_question_about_a_curve_lights_it_and_draws_the_guess_until_the_next_question():
+    about = {"curve": "completions/mean_length", "ways": ["falls", "rises"]}
+    first, other = {"ask": {**LESSON[4]["ask"], **about}}, {"ask": LESSON[4]["ask"]}
+    player, stage = playing(
+        [first, {"lens": "auto"}, {"run": 9}, {"you": {"say": "Go.", "update": 2}}, {"say": "So."}, other]
+    )
+    task = await settled(player)
+    assert stage.guesses == [("completions/mean_length", 11, None)]
+    player.answered(1)
+    await settled(player)
+    assert stage.guesses[1:] == [("completions/mean_length", 11, "rises")]
+    task.cancel()
+
+
+async def test_a_question_about_no_curve_takes_an_earlier_guess_away():
+    player, stage = playing([LESSON[4], {"say": "Next."}])
+    task = await settled(player)
+    player.answered(1)
+    await task
+    assert stage.guesses == [("", 0, None)]
+
+
 async def test_a_right_prediction_is_confirmed():
     player, stage = playing(LESSON[4:7])
     task = await settled(player)

@@ -9,6 +9,7 @@ from rlplay.trace.numbers import number
 from rlplay.ui.plot.canvas import Canvas
 from rlplay.ui.plot.curve import Curve
 from rlplay.ui.plot.drawn_curves import NEWEST, curves
+from rlplay.ui.plot.guess import WORDS, Guess
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Axes, Size
 from rlplay.ui.plot.scale import tick
@@ -149,6 +150,33 @@ def test_a_dashed_line_has_gaps_on_flat_and_on_steep_parts(end):
     changes = np.flatnonzero(np.diff(columns.astype(int)))
     assert len(changes) >= 8
     assert columns.mean() == pytest.approx(3 / 5, abs=0.12)
+
+
+@pytest.mark.parametrize(("way", "arrow"), [("falls", "↘"), ("stays", "→"), ("rises", "↗"), (None, "")])
+def test_a_guess_is_an_arrow_from_where_the_curve_was(way, arrow):
+    guess = Guess("reward", 2, 12, way)
+    series = [Curve([1, 2], [0.5, 0.5], "$curve-a", ends=(0, 1))]
+    picture = curves(series, [], Size(60, 16), span=(1, 12), guess=guess)
+    found = [(at, row.index(arrow)) for at, row in enumerate(lines(picture)[:-1]) if arrow and arrow in row]
+    assert len(found) == bool(way)
+    assert (WORDS in picture.content.plain) == bool(way)
+    if found:
+        ((row, column),) = found
+        assert column == picture.frame.column(12)
+        middle = 7
+        assert (row > middle + 2, abs(row - middle) <= 1, row < middle - 2) == (
+            way == "falls",
+            way == "stays",
+            way == "rises",
+        )
+
+
+def test_the_truth_is_drawn_over_a_guess():
+    guess, span = Guess("reward", 1, 20, "stays"), (1, 20)
+    series = [Curve(range(1, 21), np.full(20, 0.5), "$curve-a", ends=(0, 1))]
+    with_guess, without = (lines(curves(series, [], Size(60, 16), span=span, guess=each)) for each in (guess, None))
+    changed = [(one, other) for one, other in zip(with_guess, without, strict=True) if one != other]
+    assert all("→" in one or WORDS in one for one, _ in changed)
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.5, ".5"), (-0.25, "−.25"), (12, "12"), (1500, "1.5k"), (2e6, "2M"),

@@ -33,6 +33,9 @@ If every reward is 0 or 1, the reward is the share of right answers, and its sca
 shade: between its edges are the rewards of the middle 80 % of the answers (10 % earned less, 10 % more). It is the
 spread of single answers, not the error of the mean.
 
+While a lesson asks how a curve goes on, its frame is bright. The dashed arrow is `your guess`: it has a direction, and
+its height means nothing. The curve is then drawn over it.
+
 A solid and a dashed line (**Reward over gold**) are two metrics in one plot, with their held-out values as points.
 “Left” and “right” name the scale of each: their heights do not compare. “Same scale” says that they do; between the
 lines is then the colour of the upper one. So it is in a comparison of two runs.

@@ -162,10 +162,12 @@ class CurvePanels(Widget):
         source = PlotData(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
         source = replace(
             source, beliefs=self.details.beliefs, evaluations=self.details.evaluations, box=self.details.box,
-            steered=self.details.steered, foreign=self.details.foreign, on_record=self.details.on_record,
-            repainted=repainted,
+            guess=self.details.guess, steered=self.details.steered, foreign=self.details.foreign,
+            on_record=self.details.on_record, repainted=repainted,
         )  # fmt: skip
         self._source = source
+        for panel in self.panels:
+            panel.set_class(source.guess is not None and _has(panel, source.guess.metric), "-lit")
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         others = (panel for panel in self._drawn if panel not in waiting)
         self._due = [(panel, source) for panel in (*waiting, *others)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.evaluations import Evaluations
 from rlplay.trace.pulls import PlaneBox
+from rlplay.ui.plot.guess import Guess
 from rlplay.worlds.world import World
 
 
@@ -22,6 +23,8 @@ class RunDetails:
     evaluations: Evaluations | None = None
     box: PlaneBox | None = None
     """The part of the pull map that filters the tokens."""
+    guess: Guess | None = None
+    """What a lesson asks of a curve, and the learner's prediction."""
     steered: bool = True
     foreign: bool = False
     on_record: Container[str] = ()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from rlplay.link.messages import Advance, AnyCommand, Status
 from rlplay.scenario.claim import Expect
 from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.player import Reveal, ScriptPlayer, begins_within
-from rlplay.scenario.script import Ask, Exercise, Say, ScreenVerb, Step, Write, You
+from rlplay.scenario.script import Ask, Exercise, Say, ScreenVerb, Step, Train, Write, You
 from rlplay.trace.kinds import SomeSettings
 from rlplay.ui.lesson.learner import Learner
 from rlplay.ui.lesson.lesson_engine import LessonEngine, differing
@@ -233,6 +234,7 @@ class Lesson:
         later = self._script.steps[self._script.at :]
         quiz = not any(isinstance(each, Expect) for each in later)
         self._view.ask(question.question, question.choices, "answer" if quiz else "prediction")
+        self._view.guess(question.curve, _updates_ahead(question, later), None)
         try:
             async with asyncio.timeout(self._patience(f"{question.question} {' '.join(question.choices)}")):
                 self._choice = await self._answer
@@ -241,6 +243,8 @@ class Lesson:
             return True
         finally:
             self._answer = None
+        if self._choice is not None and question.ways:
+            self._view.guess(question.curve, _updates_ahead(question, later), question.ways[self._choice])
         return self._choice is not None
 
     async def turn(self, task: You | Exercise) -> bool:
@@ -340,3 +344,11 @@ class Lesson:
         on = TAKE_OVER if self.hands_free else NEXT
         self._words = text, outcomes, on if self._script.more else LAST
         self._view.say(*self._words)
+
+
+def _updates_ahead(question: Ask, steps: Sequence[Step]) -> int:
+    """The updates that the steps after the question take before the lesson speaks again."""
+    after = (step for step in steps if step is not question)
+    silent = takewhile(lambda step: not isinstance(step, Say | Ask | Exercise | Write), after)
+    done = (step.step if isinstance(step, You) else step for step in silent)
+    return sum(step.count for step in done if isinstance(step, Train) and step.until == "update")

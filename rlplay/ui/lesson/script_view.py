@@ -9,7 +9,9 @@ from typing import Any
 from rlplay.link.messages import AnyCommand
 from rlplay.scenario.claim import Expect, MetricValue
 from rlplay.scenario.expect import ClaimResult, check
+from rlplay.scenario.script import Way
 from rlplay.ui.main.playground import Playground
+from rlplay.ui.plot.guess import Guess
 
 _RUNS_WITHIN = 1.5
 """Seconds after which lines that were put into the editor have run."""
@@ -44,6 +46,16 @@ class ScriptView:
         """Ask a question about the live update, for a "prediction" or an "answer"; see `Lesson.answered`."""
         self._playground.session.back_to_live()
         self._playground.panels.narrator.ask(question, choices, wanted)
+
+    def guess(self, metric: str, ahead: int, way: Way | None) -> None:
+        """Light the curve of a question, answered in `ahead` updates, and draw the learner's guess; "": no curve."""
+        play = self._playground
+        history = play.session.run.history
+        now = max(history.updates, default=0)
+        play.guess = Guess(history.named(metric), now, now + ahead, way) if metric else None
+        if metric and way is None:
+            play.exhibit([metric])
+        play.session.touch("history")
 
     def under_way(self, update: int, target: int) -> None:
         """Show the progress of the engine towards the update at which the script continues."""
@@ -115,4 +127,5 @@ class ScriptView:
 
     def over(self) -> None:
         """The script has released the screen."""
+        self._playground.guess = None
         self._playground.panels.narrator.release()

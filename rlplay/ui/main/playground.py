@@ -18,6 +18,7 @@ from rlplay.ui.answers.folding import Folding
 from rlplay.ui.main.other_runs import OtherRuns
 from rlplay.ui.main.panels import Panels
 from rlplay.ui.narrator.narrator import Spot
+from rlplay.ui.plot.guess import Guess
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.preview import Preview
 from rlplay.ui.session.session import Session
@@ -65,6 +66,7 @@ class Playground:
         self.signs = self.maths = False  # whether numbers show beside tokens, and formulas in the token's panel
         self.sort = Sort()
         self.finder = Finder()
+        self.guess: Guess | None = None  # what a lesson asks of a curve
         self.folding = Folding()
         self.own_keys: Mapping[str, str] = {}  # the user's keys, by action
         self.unasked = False  # whether the newest command was the screen's own

@@ -158,6 +158,7 @@ class Refresher(Feature):
                 beliefs=session.run.beliefs,
                 evaluations=session.run.evaluations,
                 box=None if play.finder.query is None else play.finder.query.box,
+                guess=play.guess,
                 steered=session.has_engine,
                 foreign=session.run.started is not None and bool(session.run.started.source),
                 on_record=session.on_record(session.shown).keys(),

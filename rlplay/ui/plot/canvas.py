@@ -92,8 +92,10 @@ class Canvas:
         free &= self._dots[row, column] == 0
         places = np.argwhere(np.atleast_1d(free))[:, 0].tolist()
         fixed = (lambda at: (at, row)) if isinstance(row, int) else (lambda at: (column, at))
+        written = {(at, line) for at, line, _, _ in self._written}
         for at in places:
-            self._written.append((*fixed(at), character, self._ink(style)))
+            if fixed(at) not in written:
+                self._written.append((*fixed(at), character, self._ink(style)))
 
     def _cells(self) -> Array:
         return self._eighths.reshape(self.height, _PART, self.width).transpose(0, 2, 1)

@@ -88,7 +88,7 @@ class CurveView:
         known = any(source.history.series(name)[0] for name in self.metrics)
         missing = None if known else source.missing(self.title, self.metrics)
         spread = self._spread(source.shown)
-        share = self._is_share(source)
+        share = self._is_share(source), source.guess
         return versions, source.history.marks, estimators, branches, source.span, missing, spread, share
 
     def margins(self, source: PlotData, log: bool, lines: int) -> Margins:
@@ -133,7 +133,8 @@ class CurveView:
         span = source.span_from(min(min(curve.updates) for curve in series))
         series = [each for curve in series for each in with_average(curve, smoothing)]
         words, marks = smoothing_label(smoothing), signs(source.history.marks)
-        return curves(series, marks, size, log, words, span, source.room, source.tinted)
+        guess = source.guess if source.guess is not None and source.guess.metric == self.traces[0].metric else None
+        return curves(series, marks, size, log, words, span, source.room, source.tinted, guess)
 
     def titles(
         self, source: PlotData, cursor: int | None, log: bool, smoothing: float = 0.0

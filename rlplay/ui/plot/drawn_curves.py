@@ -9,6 +9,7 @@ import numpy as np
 from rlplay.trace.records import Array
 from rlplay.ui.plot.canvas import Canvas
 from rlplay.ui.plot.curve import GHOST, Curve, Margins
+from rlplay.ui.plot.guess import Guess, draw_guess
 from rlplay.ui.plot.picture import AXIS, NOTE, Axes, Picture, Size, painted
 from rlplay.ui.plot.scale import PlotScale, scale_of
 from rlplay.ui.plot.strokes import area, band, between, course, heavy, thin
@@ -24,11 +25,14 @@ _LAYERS = ("thin", "line", "dashed", "points")
 def curves(
     series: Sequence[Curve], marks: Iterable[tuple[int, str]], size: Size, log: bool = False, words: str = "",
     span: tuple[int, int] | None = None, room: Margins = (0, 0), tinted: bool = True,
+    guess: Guess | None = None,
 ) -> Picture:  # fmt: skip
     """The series over updates; `marks` are signs of events at updates; `words` are written on the axis.
 
     `span` is the first and the last update of the axis; by default those of the series. `room` is the minimum of cells
     for labels, so that stacked plots can share their columns. Areas and bands need a terminal with tints.
+
+    A `guess` is of the first of the series.
 
     A value that is not finite, or not positive on a log scale, leaves a gap and a × on the axis.
     """
@@ -47,6 +51,8 @@ def curves(
         _tint(canvas, placed)
     for each in sorted(placed, key=lambda each: (each.curve.style != GHOST, _LAYERS.index(each.curve.kind))):
         each.draw(canvas)
+    if guess is not None and (height_then := placed[0].at_update(guess.update)) is not None:
+        draw_guess(canvas, frame, guess, height_then)
     inner = next(labels[side] for side in (0, 1) if side or any(labels[0]))
     for at in range(1, height - 1):
         if inner[at]:
@@ -91,6 +97,11 @@ class _Placed:
             known = stretch[self.good[stretch]]
             if len(known):
                 yield known
+
+    def at_update(self, update: int) -> float | None:
+        """The height of the last value up to an update; None if there is none."""
+        known = self.unit[(self.x <= update) & self.good]
+        return float(known[-1]) if len(known) else None
 
     def heights(self) -> dict[int, float]:
         """By column, the middle of the line."""

@@ -15,6 +15,7 @@ from rlplay.trace.pulls import PlaneBox
 from rlplay.trace.update import Update
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.plot.curve import Margins
+from rlplay.ui.plot.guess import Guess
 from rlplay.worlds.world import World
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class PlotData:
     evaluations: Evaluations | None = None  # the held-out answers
     box: PlaneBox | None = None  # of the pull map, which filters the tokens
     bands: tuple[int, ...] = ()  # tokens with a band of the river, if not those of the run alone
+    guess: Guess | None = None  # of a lesson's question
     plain: bool = False  # the terminal has no colours
     tinted: bool = True  # it has enough of them for shades
     axis: tuple[int, int] | None = None  # the updates of the axis, if they are not those of the history
@@ -74,7 +76,8 @@ class PlotData:
         """
         start, last = self.span
         alone = self.axis is None and not any(self.room)
-        return (max(start, min(first, 1)) if alone else start), last
+        ahead = 0 if self.guess is None else self.guess.until
+        return (max(start, min(first, 1)) if alone else start), max(last, ahead)
 
     def coming(self, words: str) -> str:
         """The text of an empty panel: `words`, or in an empty recording that there is no update."""
