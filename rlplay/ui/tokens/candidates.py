@@ -20,7 +20,7 @@ from rlplay.ui.tokens.facts import AnswerFacts
 
 LEAST, MOST, TALL = 3, 8, 34
 """The fewest and the most candidates, and the lines of a panel from which on each bar has two."""
-WIDEST, NUMBER, BAR = 24, 5, 60
+WIDEST, NUMBER, BAR = 24, 5, 100
 """Cells for a candidate's text at most, for a probability, and for a bar at most, to keep both near each other."""
 SLIGHT = 0.005
 """Probabilities below this are written as <.01, and smaller changes are not coloured."""
@@ -51,8 +51,9 @@ def candidates(
     if ids and favourite is not None and favourite.id not in (*ids, chosen):
         new[favourite.id], pieces = favourite.probability, pieces | {favourite.id: favourite.text}
     listed = _likeliest(ids, chosen, old, new, limit)
-    seen = [i for i in listed if i == chosen or max(table.get(i, 0.0) for table in (ref, old, new)) >= SLIGHT]
-    listed = seen if len(seen) >= LEAST else listed[:LEAST] if chosen in listed[:LEAST] else listed
+    if size.height < TALL:  # where lines are few, those without a bar are left to "all others"
+        seen = [i for i in listed if i == chosen or max(table.get(i, 0.0) for table in (ref, old, new)) >= SLIGHT]
+        listed = seen if len(seen) >= LEAST else listed[:LEAST] if chosen in listed[:LEAST] else listed
     q = facts.action_values(token)
     others = [_rest(column, listed) for column in (ref, old, new)]
     # The reference has a column where it differs.
