@@ -179,6 +179,12 @@ def test_the_lessons_begin_with_the_first_and_go_on_with_the_next() -> None:
     assert "list" in beginning().ways[1].detail
 
 
+def test_more_about_a_way_ends_with_a_sentence() -> None:
+    user_preferences.keep_opening("tour")
+    (line,) = [line.strip() for line in lines_of(beginning(), 80, 24) if "enter" in line]
+    assert line == "enter  As last time. The lesson of this run."
+
+
 async def test_l_opens_the_next_lesson_without_waiting_for_the_engine() -> None:
     user_preferences.keep_lesson(order()[0], LessonProgress(9, 9))
     app, _ = opened()
@@ -206,6 +212,7 @@ async def test_the_last_way_is_proposed_and_enter_takes_it() -> None:
     app, source = opened()
     async with app.run_test(size=(120, 35)) as pilot:
         assert app.screen.query_one(OpeningPicture).now.chosen == WAYS.index("run")
+        assert "enter  As last time. The model trains" in text_of(app)
         ready(source)
         await pilot.press("enter")
         await until(pilot, lambda: Advance("forever") in source.commands)

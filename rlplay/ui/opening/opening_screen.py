@@ -34,7 +34,7 @@ _ROLES = {
     "live": "bold $success",
     "good": "$success",
     "bad": "$error",
-    "curve": "$secondary",
+    "curve": "$curve-a",
     "key": "bold $foreground",
     "way": "$foreground on $panel",
     "way key": "bold $foreground on $panel",

@@ -195,13 +195,21 @@ def _ways(now: Now, width: int, rows: int) -> list[Line]:
     """The three ways beside each other, `rows` lines high, or below each other; then more about the chosen one."""
     beside = width >= _WAYS
     inside = (width + 2) // len(now.ways) - 2 if beside else width
-    boxes = [_way(at, way, at == now.chosen, inside, rows) for at, way in enumerate(now.ways)]
+    widths = [inside, inside, width - 2 * (inside + 2) if beside else width]
+    boxes = [_way(at, way, at == now.chosen, widths[at], rows) for at, way in enumerate(now.ways)]
     rowed = [[*one, Part("  "), *two, Part("  "), *three] for one, two, three in zip(*boxes, strict=True)]
     lines = rowed if beside else [line for box in boxes for line in box]
     detail = now.ways[now.chosen].detail
     if now.waits:
-        return [*lines, [], [Part(f"starting… {detail}"[:width], "strong")]]
-    return [*lines, [], [Part("enter", "key"), Part(f"  {detail}"[: width - len("enter")], "muted")]]
+        return [*lines, [], [Part(_fitting(f"starting… {detail}", width), "strong")]]
+    return [*lines, [], [Part("enter", "key"), Part(_fitting(f"  {detail}", width - len("enter")), "muted")]]
+
+
+def _fitting(text: str, width: int) -> str:
+    """The sentences of the text that fit."""
+    while len(text) > width and ". " in text:
+        text = text.rpartition(". ")[0] + "."
+    return text[:width]
 
 
 def _way(at: int, way: Way, chosen: bool, width: int, rows: int) -> list[Line]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rlplay import user_preferences
 from rlplay.scenario.course import order
@@ -34,4 +35,8 @@ def beginning(title: str = "", keys: Sequence[str] = KEYS) -> Now:
         Way(keys[1], f"{len(lessons)} lessons", where),
         Way(keys[2], "just run", f"The model trains until you press {keys[2]} again."),
     )
-    return Now(ways, WAYS.index(last) if last in WAYS else 0)
+    if last not in WAYS:
+        return Now(ways)
+    at = WAYS.index(last)
+    again = replace(ways[at], detail=f"As last time. {ways[at].detail}")
+    return Now((*ways[:at], again, *ways[at + 1 :]), at)
