@@ -64,6 +64,17 @@ async def test_arrow_keys_walk_and_esc_ends(maze: Path) -> None:
         assert shown(panel) == before
 
 
+async def test_a_recording_can_be_walked_and_not_painted(maze: Path) -> None:
+    app = RlplayApp(ReplaySource(maze))
+    async with app.run_test(size=(160, 45), notifications=True) as pilot:
+        panel = await at_the_map(pilot, app)
+        await pressed(pilot, "number_sign")
+        assert panel.painting is None
+        assert "own engine" in next(iter(app._notifications)).message
+        await pressed(pilot, "enter", "right")
+        assert panel.walk.moves == ("→",)
+
+
 async def test_at_the_end_enter_walks_again(maze: Path) -> None:
     app = RlplayApp(ReplaySource(maze))
     async with app.run_test(size=(160, 45)) as pilot:

@@ -140,8 +140,12 @@ class MapHands(MapBrush):
 
     def _set(self, walk: Walk | None) -> None:
         """Show the walk; if it has ended, say so, because a lesson may wait for that."""
+        goes_on = self.walk is not None and walk is not None and not walk.over and not self.walk.over
         self.walk = walk
-        self.put(self.view)  # the keys in the footer change, too
+        if goes_on:
+            self.redraw()
+        else:
+            self.put(self.view)  # the keys in the footer change, too
         if walk is None or walk.over:
             self.walk_ended = True
             self.post_message(Perform("walk", "ended"))
