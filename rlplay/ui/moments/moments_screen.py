@@ -117,7 +117,7 @@ update: `3` compares update 3, `0` the start.
         room = "less" if self.has_class("-reading") else "read"
         tokens = " · `b` tokens" if trained else ""
         panel.border_subtitle = keyed(
-            f"`enter` {room}{tokens} · `o` sort · `0-9` `[` `]` moments · `?` help · `esc` close"
+            f"`enter` {room}{tokens} · `o` sort · `0-9` `[ ]` moments · `?` help · `esc` close"
         )
         self.query_one(BothAnswers).show(asked, (_called(self.before), _called(self.after)))
 

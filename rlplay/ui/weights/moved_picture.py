@@ -142,7 +142,10 @@ class MovedPicture(MadePanel):
                 here = (number, column) == self.cursor
                 words = self._named(cell, row, wide, here) if named else ""
                 words = self._bar(cell, wide) if at == tall - 1 and tall > 1 else words
-                yield Segment(set_cell_size(words, wide), self._style(cell, here))
+                style = self._style(cell, here)
+                if style.bgcolor is None and not named:
+                    style = self.palette.text  # without colours only the words have a shade
+                yield Segment(set_cell_size(words, wide), style)
             yield Segment(" ")
 
     def _named(self, cell: Cell, row: Row, wide: int, here: bool) -> str:
