@@ -68,7 +68,7 @@ def test_a_visible_stream_otherwise_behaves_like_its_stream() -> None:
 def test_the_splash_writes_escapes_raw_and_its_title_visibly(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlplay.cli.splash._on_a_terminal", lambda: True)
+    monkeypatch.setattr("rlplay.cli.splash.on_a_terminal", lambda: True)
     with visible_output(), splash(EVIL):
         pass
     shown = capsys.readouterr().out

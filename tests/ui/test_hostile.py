@@ -20,6 +20,7 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.compare.compare_moments import CompareMomentsScreen
 from rlplay.ui.log.log_screen import LEVELS
 from rlplay.ui.main.copying import CopyingScreen
+from rlplay.ui.opening.opening import open_first
 from rlplay.ui.parts.confirm import ConfirmScreen
 from rlplay.ui.session.sources import ReplaySource
 from rlplay.ui.writing.engine_lines_screen import EngineLinesScreen
@@ -125,6 +126,9 @@ async def test_nothing_in_a_live_run_is_obeyed_on_any_screen(
             app.push_screen(dialogue)
             await tour.look()
             await tour.home()
+        open_first(app.play)
+        await tour.look()
+        await tour.home()
         source.say(Failed("x", "x"))
         await tour.look()
     assert all_screens() - {"CompareScreen", "CompareMomentsScreen"} <= tour.screens

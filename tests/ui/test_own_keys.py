@@ -37,8 +37,8 @@ def test_without_a_file_every_key_is_what_it_was(keys):
 
 def test_every_verb_with_a_key_can_have_another():
     assert {verb.name for verb in VERBS.values() if verb.keys} <= set(actions(RlplayApp))
-    assert keymap({"update": "U", "run": "f5", "find": "ctrl+f", "help": "!"}, RlplayApp) == {
-        "update": "U", "run": "f5", "find": "ctrl+f", "help": "exclamation_mark",
+    assert keymap({"update": "U", "run": "f6", "find": "ctrl+f", "help": "!"}, RlplayApp) == {
+        "update": "U", "run": "f6", "find": "ctrl+f", "help": "exclamation_mark",
     }  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_what_is_wrong_is_said_in_one_line_with_the_file(keys, text, problem):
 
 
 async def test_the_key_the_footer_the_help_and_the_palette_agree(keys):
-    keys("update: U\ncurve.back: J\nhelp: f2\n")
+    keys("update: U\ncurve.back: Q\nhelp: f2\n")
     app, source = playground()
     app.take_keys(read(RlplayApp))
     async with app.run_test(size=(160, 45)) as pilot:
@@ -95,12 +95,12 @@ async def test_the_key_the_footer_the_help_and_the_palette_agree(keys):
         assert len(source.commands) == 2
         app.panels.curves.panels[0].focus()
         await settled(pilot)
-        assert "J → cursor" in app.panels.keys.render().plain
-        await pilot.press("J")
+        assert "Q → cursor" in app.panels.keys.render().plain
+        await pilot.press("Q")
         await pressed(pilot, "f2")
         shown = "\n".join(str(part.render()) for part in app.screen.query(Static) if type(part) is Static)
         assert re.search(rf"U +{re.escape(VERBS['update'].help)}", shown)
-        assert re.search(r"J +cursor back", shown)
+        assert re.search(r"Q +cursor back", shown)
         (command,) = [each for each in commands(app.play) if each.title == "Update"]
         assert command.help.startswith("U · ")
 
@@ -131,7 +131,7 @@ def test_the_page_about_keys_lists_every_action():
 
 def test_the_line_about_a_wrong_file_is_on_the_normal_screen(keys, monkeypatch, capsys):
     keys("lens: x\n")
-    monkeypatch.setattr("rlplay.cli.splash._on_a_terminal", lambda: True)
+    monkeypatch.setattr("rlplay.cli.splash.on_a_terminal", lambda: True)
     monkeypatch.setattr("rlplay.cli.play.needs_a_terminal", lambda _instead: None)
     monkeypatch.setattr(start, "play", lambda *_: pytest.fail("the screen was opened"))
     with pytest.raises(ValueError, match="x is the key of both lens and largest"):
