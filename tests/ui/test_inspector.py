@@ -280,3 +280,14 @@ async def test_the_bars_of_28_and_22_percent_differ_and_the_reference_shows_only
         source.records(others[2:])
         await settled(pilot)
         assert " ref " in all_text(app.panels.inspector)
+
+
+async def test_without_colours_what_the_update_added_to_a_bar_has_another_texture(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_screen(size=WIDE) as (app, source, pilot):
+        *before, finished = synthetic_update(1)
+        source.records(
+            [*before, msgspec.structs.replace(finished, top_logprobs=np.log(finished.top_logprobs * 0 + 0.9))]
+        )
+        await settled(pilot)
+        assert re.search("█*▓+", all_text(app.panels.inspector))

@@ -358,3 +358,11 @@ async def test_the_legend_of_the_tokens_says_what_their_shades_hide():
         await settled(pilot)
         assert app.panels.tokens._border_subtitle.plain.split()[0] == "≤−2"
         assert app.panels.tokens._border_subtitle.plain.split()[1] == "≥+2"
+
+
+def test_in_every_theme_the_cursor_and_the_focused_border_have_one_colour():
+    app, _ = playground()
+    for name in app.available_themes:
+        app.theme = name
+        variables = app.get_css_variables()
+        assert variables["accent"] == variables["primary"], name

@@ -70,6 +70,11 @@ class Palette:
     cursor: Style
     found: Style
 
+    @property
+    def coloured(self) -> bool:
+        """Whether there are colours at all."""
+        return self.up[-1].bgcolor is not None
+
     def shade(self, level: int, diverging: bool) -> Style:
         """The style of a token at `level`, a value of `levels`."""
         if not diverging:

@@ -63,7 +63,9 @@ def quiet(variables: dict[str, str]) -> dict[str, str]:
     muted = readable(panel, background.blend(foreground, 0.55))
     words = {name: readable(panel, Color.parse(variables[name])).hex for name in _WORDS if name in variables}
     chrome = {name: background.blend(foreground, 0.2).hex for name in _GREY} | dict.fromkeys(_BARE, background.hex)
-    return {**variables, **words, **chrome, "panel": panel.hex, "text-muted": muted.hex}
+    # The cursor and the border of what has the focus have one colour.
+    one = {"accent": words.get("primary", foreground.hex)}
+    return {**variables, **words, **one, **chrome, "panel": panel.hex, "text-muted": muted.hex}
 
 
 def borrowed(variables: dict[str, str], dark: bool) -> dict[str, str]:

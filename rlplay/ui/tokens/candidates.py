@@ -109,7 +109,7 @@ class _Table:
         stayed, gained, lost = moved(was, was + (latest - was) * self._shown, self._bar)
         bar = [
             Segment(f" {stayed}", palette.text if here else palette.muted),
-            Segment(gained, palette.up_text),
+            Segment(gained if palette.coloured else gained.replace("█", "▓"), palette.up_text),
             Segment(lost, palette.down_text),
         ]
         lines = [
