@@ -33,7 +33,7 @@ from rlplay.ui.parts.confirm import ConfirmScreen
 from rlplay.ui.screenshot.cells import capture
 from rlplay.ui.screenshot.png import PngRenderer
 from rlplay.ui.writing.engine_lines_screen import EngineLinesScreen
-from rlplay.verbs import PANELS, VERBS, VIEWS
+from rlplay.verbs import PANELS, STAGES, VERBS, VIEWS
 from screenshots.stand_in import LESSON, LOG, UPDATES, StandIn
 from tests.recorded import synthetic_evaluated, synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.patches import no_idle_time
@@ -45,6 +45,10 @@ LOOKS = {"dark": "rlplay-dark", "light": "rlplay-light", "no colour": ""}
 
 PASSED_OVER = ("quit", "resume", "shot")
 """Verbs of the screen that would end it, or write files."""
+
+
+FITTING = tuple(stage for stage in STAGES if stage not in ("map", "pair", "conversation", "all"))
+"""The stages of the made-up run, which has no world, no pairs and no turns."""
 
 
 class Shot(NamedTuple):
@@ -211,6 +215,7 @@ OCCASIONS: dict[str, Occasion] = {
     "compare, token": lambda scene: _after_verb(scene, "compare", "p"),
     "compare, view": lambda scene: _after_verb(scene, "compare", "T"),
     "compare, curves": lambda scene: _after_verb(scene, "compare", "p", "p"),
+    **{f"stage {stage}": lambda scene, stage=stage: scene.app.play.perform("stage", stage) for stage in FITTING},
     **{f"view {view}": lambda scene, view=view: scene.app.play.perform(view) for view in VIEWS},
     "two moments": _moments,
     "opening": _opening,
@@ -246,6 +251,7 @@ async def _home(scene: Scene) -> None:
         (app.play.session.looking is not None, "live", None),
         (app.play.lens_choice is not None, "lens", "auto"),
         (app.play.signs, "signs", None),
+        (app.panels.presenting, "present", None),
         (app.panels.stage != "all", "stage", "all"),
         (app.focused is not app.panels.tokens, "panel", "tokens"),
     ):
