@@ -71,6 +71,9 @@ async def test_a_conversation_names_who_speaks():
         assert [word for word in said if word in ("prompt", "model", "environment", "reward")] == [
             "prompt", "model", "environment", "model", "reward",
         ]  # fmt: skip
+        await app.play.perform("panel", "tokens")
+        await settled(pilot)
+        assert app.focused is app.panels.conversation, "it is the answer's tokens that it shows"
         await pressed(pilot, "right", "right")
         assert app.panels.tokens.cursor == (0, 2)
         await pressed(pilot, "down")

@@ -151,7 +151,8 @@ class Panels:
             self.set_stage(self.own)
         elif panel not in (SMALL if self.narrow else SHOWS)[self.stage]:
             self.set_stage(APART[panel] if self.narrow or panel == "curves" else "all")
-        (self.rollouts, self.tokens, self.inspector, self.curves.first)[PANELS.index(panel)].focus()
+        tokens = self.subject if self.stage in ("pair", "conversation") else self.tokens  # which are these there
+        (self.rollouts, tokens, self.inspector, self.curves.first)[PANELS.index(panel)].focus()
 
     @property
     def presenting(self) -> bool:

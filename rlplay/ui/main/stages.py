@@ -11,8 +11,8 @@ SHOWS: dict[str, tuple[str, ...]] = {
     "answers": ("answers", "tokens", "curves"),
     "map": ("token", "curves"),
     "curve": ("answers", "tokens", "curves"),
-    "pair": ("curves",),
-    "conversation": ("curves",),
+    "pair": ("tokens", "curves"),
+    "conversation": ("tokens", "curves"),
     "tree": ("curves",),
     "river": ("tokens", "curves"),
     "all": ("answers", "tokens", "token", "curves"),
@@ -22,8 +22,8 @@ SMALL = SHOWS | {
     "map": ("curves",),
     "curve": ("curves",),
     "answers": ("answers", "tokens"),
-    "pair": (),
-    "conversation": (),
+    "pair": ("tokens",),
+    "conversation": ("tokens",),
     "all": ("answers", "tokens"),
 }
 """Those on a narrow screen; the curves there are a strip, unless they are the stage."""
