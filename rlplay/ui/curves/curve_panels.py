@@ -113,7 +113,7 @@ class CurvePanels(Widget):
     def offers(self, name: str) -> bool:
         """Whether the view `name` can be about this run: a map needs a world with squares."""
         world = self.details.world
-        return NAMED[name] not in MAPS or (world is not None and not world.arms)
+        return not isinstance(NAMED[name], WorldMap) or (world is not None and not world.arms)
 
     def _first_views(self, views: tuple[View, ...], settings: Settings) -> tuple[View, ...]:
         """What each of the panels shows unless somebody asks for something else."""
@@ -252,7 +252,7 @@ class CurvePanels(Widget):
 
     def _put(self, metric: str) -> CurvePanel | None:
         """Put up a view in the panel for it; None if there is none: the large one keeps its subject."""
-        large = [self._large] if NAMED.get(metric) in MAPS and self._large in self.seen else []
+        large = [self._large] if isinstance(NAMED.get(metric), WorldMap) and self._large in self.seen else []
         seen = large or [panel for panel in self.seen if panel is not self._large or _has(panel, metric)]
         if not seen:
             return None

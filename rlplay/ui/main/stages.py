@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlplay.trace.turns import have_turns
 from rlplay.ui.session.session import Session
-from rlplay.verbs import STAGES
+from rlplay.verbs import MAP_VIEWS, STAGES
 
 SHOWS: dict[str, tuple[str, ...]] = {
     "token": ("tokens", "token"),
@@ -29,7 +29,7 @@ SMALL = SHOWS | {
 """Those on a narrow screen; the curves there are a strip, unless they are the stage."""
 APART = {"answers": "all", "tokens": "all", "token": "token", "curves": "curve"}
 """The stage that shows a panel which the present one leaves out."""
-VIEWS = {"map": "map", "value map": "map", "optimal map": "map", "tree": "tree", "belief": "river"}
+VIEWS = {**dict.fromkeys(MAP_VIEWS, "map"), "tree": "tree", "belief": "river"}
 """The views that have a stage of their own."""
 
 
