@@ -79,7 +79,7 @@ def test_a_board_fits_its_panel_and_knows_its_squares(world: World, size: Size) 
     assert found.lines <= size.height
     assert found.left >= 0
     assert found.left + found.columns * (found.width + 1) + 1 <= size.width
-    assert found.width >= 13
+    assert found.width >= 11
     assert found.height >= 5
     for row in range(found.rows):
         for column in range(found.columns):
@@ -99,7 +99,7 @@ def test_squares_grow_with_the_panel(size: tuple[int, int], least: tuple[int, in
     assert (found.width, found.height) >= least
 
 
-@given(st.integers(5, 20), st.integers(13, 50), st.sampled_from("↑→↓←"))
+@given(st.integers(5, 20), st.integers(11, 50), st.sampled_from("↑→↓←"))
 def test_four_lengths_of_an_arm_differ(height: int, width: int, move: str) -> None:
     size = Size(width, height)
     counts = []
@@ -263,6 +263,32 @@ async def test_left_and_right_go_through_the_layers(maze: Path) -> None:
         await settled(pilot)
         assert panel.view == WorldMap(), "a layer gives way to the map"
         assert "★" in shown(panel) or "█" in shown(panel)
+
+
+def test_squares_that_the_policy_cannot_see_are_marked(source: PlotData) -> None:
+    blind = replace(source, world=read_world({**MAZE, "hidden": ["b1"]}))
+    picture = drawn("optimal", blind)
+    assert inside(picture, "b1")[0].startswith("b1 ?")
+    assert "?" not in inside(picture, "c1")[0]
+    assert "? the policy cannot tell" in picture.content.plain
+
+
+@pytest.mark.parametrize("width", range(46, 70))
+def test_texts_in_narrow_squares_do_not_overlap(source: PlotData, width: int) -> None:
+    size = Size(width, 34)
+    found = board(WORLD, size)
+    if found is None:
+        return
+    squares = chart(WORLD, source.shown).squares
+    picture = drawn("change", source, size)
+    for name, square in squares.items():
+        if square.before and square.after:
+            text = " ".join(inside(picture, name, size)[1:])
+            for move in square.after:
+                moved = square.after[move] - square.before[move]
+                if abs(moved) >= 0.005:
+                    written = f"{moved:+.2f}".replace("0.", ".", 1).replace("-", "−")
+                    assert f"{move}{written}" in text.replace(f"{move} ", move), (name, move)
 
 
 def test_a_painted_reward_is_written_on_its_square(source: PlotData) -> None:

@@ -191,3 +191,14 @@ def test_every_brush_is_where_its_words_are(width: int) -> None:
     for number, (line, left, right) in brush_places(found, width).items():
         assert lines[line].plain[left:right].startswith(str(number))
         assert lines[line].plain[left:right].endswith(BRUSHES[number][1])
+
+
+async def test_a_click_beside_the_walker_is_a_step() -> None:
+    async with painting() as (_, _, pilot, panel):
+        places = {square: cell(panel, square) for square in ("b1", "b2", "d4")}
+        await pressed(pilot, "escape", "enter")
+        await pilot.click(panel, offset=places["b1"])
+        await pilot.click(panel, offset=places["d4"])
+        await pilot.click(panel, offset=places["b2"])
+        await settled(pilot)
+        assert panel.walk.moves == ("→", "↓"), "a square elsewhere is no step"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rlplay.ui.plot.picture import Size
 from rlplay.worlds.world import World, square_name
 
-LEAST = Size(13, 5)
+LEAST = Size(11, 5)
 """Cells inside the smallest square that has lines around it and a picture in it."""
 _LEGEND = (2, 1, 0)
 """Lines below the squares: as many as leave room for pictures."""

@@ -20,13 +20,15 @@ from rlplay.ui.world.rose import draw_rose
 from rlplay.ui.world.shades import heat, shade
 from rlplay.ui.world.short_numbers import share, short
 from rlplay.worlds.chart import Square
-from rlplay.worlds.world import DIRECTIONS, GOAL, ICE, START, WALL, place, square_name
+from rlplay.worlds.world import DIRECTIONS, GOAL, HIDDEN, ICE, START, WALL, place, square_name
 
 LINES, HERE, MUTED, STRONG = "$border", "$accent", "$text-muted", "bold $foreground"
 _UP, _DOWN = "bold $scale-up", "bold $scale-down"
 FOOTPRINT = "•"
 _FOR_LARGE, _APART, _INWARD = 12, 5, 0.8
 """Lines of a square from which on it has four large numbers, cells between them, and how near the edge they are."""
+_BESIDE = 4
+"""Cells for the signs of two moves with a gap behind each."""
 _STILL = 0.005
 """Changes of a probability below this are not written."""
 
@@ -129,7 +131,13 @@ def _label(found: Reading, name: str) -> str:
     world = found.world
     sign, reward = world.kind(name), world.reward(name)
     special = not world.ends(name) and reward != world.step
-    marks = [name, "≈" * (sign == ICE), "S" * (sign == START), f"◆{short(reward, signed=True)}" if special else ""]
+    marks = [
+        name,
+        "?" * (world.observed(name) == HIDDEN),
+        "≈" * (sign == ICE),
+        "S" * (sign == START),
+        f"◆{short(reward, signed=True)}" if special else "",
+    ]
     return " ".join(filter(None, marks))
 
 
@@ -208,7 +216,7 @@ def _compass(tile: _Tile, texts: Mapping[str, tuple[str, str]]) -> None:
     large = tile.height >= _FOR_LARGE and 2 * widest + _APART <= tile.width
     for move, (text, style) in texts.items():
         down, right = DIRECTIONS[move]
-        words = f"{move} {text}"
+        words = f"{move} {text}" if 2 * len(text) + _BESIDE <= tile.width else f"{move}{text}"
         if large:
             tile.large(big(text.lstrip("+")), style, ((1 + _INWARD * down) / 2, (1 + _INWARD * right) / 2))
         elif down:

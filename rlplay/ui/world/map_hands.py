@@ -10,6 +10,7 @@ from textual import events
 
 from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.parts.panel_messages import Perform
+from rlplay.ui.plot.picture import Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.world.map_brush import MOVES, MapBrush
 from rlplay.ui.world.world_map import WorldMap
@@ -38,9 +39,9 @@ from the rules of the world without any walk; Δ is the difference. Where Q is l
 **Visits**, **change** (of every chance in this update) and **optimal** (the best moves and V*) are the others. On all
 of them, footprints show the walk under the cursor, and a frame the square of its move.
 
-`enter` on the map puts you on the start: the arrow keys walk, `esc` ends. The rules for you are those for the policy,
-and a move slips with the world's own chance. Below the squares you see what each move earned, your return, and what
-the policy's walks of this update returned on average.
+`enter` on the map puts you on the start: the arrow keys walk, or a click beside you; `esc` ends. The rules for you are
+those for the policy, and a move slips with the world's own chance. Below the squares you see what each move earned,
+your return, and what the policy's walks of this update returned on average.
 
 `#` gives you brushes: press `0` to `6`, or click one below the squares, then click or drag over the squares. Or move
 the frame with the arrow keys and press `enter`. `+` and `−` change the reward that brush 6 pays, `z` takes a stroke
@@ -130,6 +131,16 @@ class MapHands(MapBrush):
     def end_walk(self) -> None:
         """Leave the walk; the map shows the answer under the cursor again."""
         self._set(None)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """On a walk, go to the square beside it that is clicked."""
+        at = event.get_content_offset(self)
+        if self.walk is None or at is None or not isinstance(self.view, WorldMap):
+            return
+        clicked = self.view.square_at(self.walk.world, Size(*self.content_size), *at)
+        beside = {self.walk.world.moved(self.walk.square, move): move for move in self.walk.world.moves}
+        if clicked in beside and clicked != self.walk.square:
+            self._go(beside[clicked])
 
     def _go(self, move: str) -> None:
         assert self.walk is not None

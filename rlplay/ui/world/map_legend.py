@@ -9,7 +9,7 @@ from textual.content import Content
 from rlplay.ui.world.large_squares import FOOTPRINT, HERE, MUTED
 from rlplay.ui.world.layers import Kind
 from rlplay.ui.world.reading import Reading, Way
-from rlplay.worlds.world import GOAL, HOLE, ICE
+from rlplay.worlds.world import GOAL, HIDDEN, HOLE, ICE
 
 
 def legend(kind: Kind, found: Reading, way: Way, width: int, large: bool = True) -> list[Content]:
@@ -91,6 +91,8 @@ def _everywhere(found: Reading, way: Way, large: bool) -> Iterator[Content]:
     yield _entry("← →", "layer", "bold $foreground")
     if ICE in signs:
         yield _entry("≈", f"ice: {100 * world.ice:.0f} % of moves slip")
+    if large and any(world.observed(state) == HIDDEN for state in world.states):
+        yield _entry("?", "the policy cannot tell these apart")
     if large and any(not world.ends(state) and world.reward(state) != world.step for state in world.states):
         yield _entry("◆", "reward paid there")
     if ends := " ".join(mark for sign, mark in ((GOAL, "★"), (HOLE, "○")) if sign in signs):
