@@ -207,3 +207,20 @@ async def test_a_curve_that_a_lesson_speaks_of_stands_below_the_token():
         app.panels.exhibit([])
         await settled(pilot)
         assert not app.panels.curves.region
+
+
+@pytest.mark.parametrize("name", ["grid", "beta"])
+async def test_a_curve_has_its_place_beside_a_map_and_needs_the_room_on_a_narrow_screen(name, tmp_path):
+    app = RlplayApp(ReplaySource(recorded(tmp_path, load(name).world, algorithm="ppo")))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: app.play.session.run.newest is not None)
+        for size, then in (((120, 35), "map"), ((80, 24), "curve")):
+            await pilot.resize_terminal(*size)
+            await app.play.perform("stage", "map")
+            await settled(pilot)
+            assert stages_of(app) == ["map"]
+            await app.play.perform("curve", "grad_norm")
+            await settled(pilot)
+            assert stages_of(app) == [then]
+            panels = [panel for panel in app.panels.curves.seen if panel.region.area]
+            assert "grad_norm" in {metric for panel in panels for metric in panel.view.metrics}

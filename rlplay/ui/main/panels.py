@@ -142,8 +142,13 @@ class Panels:
         of_its_own = VIEWS.get(name)
         if of_its_own and (self.narrow or self.stage != "all") and self.curves.offers(name):
             self.set_stage(of_its_own)
-        elif (self.narrow or self.stage != "all") and name not in self.curves.shown:
+        elif (self.narrow or self.stage != "all") and name not in self.curves.shown and not self._beside_the_map:
             self.set_stage("curve")
+
+    @property
+    def _beside_the_map(self) -> bool:
+        """Whether a map has the room and a curve has some beside it."""
+        return self.stage == "map" and len(self.curves.seen) > 1
 
     def focus(self, panel: str) -> None:
         """Bring the one of `PANELS` into view, and give it the keys."""

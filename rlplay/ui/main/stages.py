@@ -42,7 +42,7 @@ def _fits(stage: str, session: Session) -> bool:
     world, shown = session.world, session.shown
     match stage:
         case "map":
-            return world is not None and not world.arms
+            return world is not None
         case "pair":
             return session.settings_of(shown).kind in ("pairs", "reward model")
         case "conversation":
