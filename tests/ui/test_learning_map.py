@@ -15,8 +15,7 @@ from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile import RunWriter
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.held_out.answers_over_time import LearningScreen, PromptCourses
-from rlplay.ui.held_out.learning_map import INKS, NO_EVALUATIONS, WRONG, LearningMap
-from rlplay.ui.held_out.learning_map import RIGHT as BRIGHT
+from rlplay.ui.held_out.learning_map import INKS, NO_EVALUATIONS, TEXTURES, WRONG, LearningMap
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.session.reading import next_evaluation
@@ -82,9 +81,15 @@ def test_a_band_names_itself_where_it_has_room() -> None:
     assert all(name not in "\n".join(lines(source(measured()), width=24, height=4)) for name in ("learned", "always"))
 
 
-def test_without_colours_a_cell_is_right_or_wrong() -> None:
+def test_without_colours_each_band_has_a_texture_for_what_is_right() -> None:
     rows = lines(replace(source(measured()), plain=True), height=7)[:-1]
-    assert {cell for row in rows for cell in row[4:]} == {" ", BRIGHT, WRONG}
+    assert {cell for row in rows for cell in row[4:]} == {
+        " ",
+        TEXTURES["always"],
+        TEXTURES["learned"],
+        TEXTURES["forgotten"],
+        WRONG,
+    }
 
 
 def test_a_blank_cell_parts_evaluations_where_they_are_few() -> None:

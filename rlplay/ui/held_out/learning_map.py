@@ -24,8 +24,9 @@ INKS: dict[Kind, str] = {
 NOTHING_YET = "Every held-out prompt will be drawn here, from wrong to right. Press `u` for the first update."
 NO_EVALUATIONS = "No held-out answers are on record."
 READING = "Reading the held-out answers…"
-RIGHT, WRONG = "█", "░"
-"""Of a cell where the terminal has no colours."""
+TEXTURES: dict[Kind, str] = {"always": "▓", "learned": "█", "wavered": "▚", "forgotten": "▒", "never": "░"}
+"""Of what is right in each band where the terminal has no colours."""
+WRONG = "░"
 _ROOMY = 4
 """Cells of an evaluation from which on one of them separates it from the next."""
 
@@ -96,10 +97,10 @@ class LearningMap:
         above = Content.assemble(f"{self.title} · ", (right, VALUE), f" of {count} right{when}")
         sizes = _sizes(learned)
         named = [
-            Content.assemble(("" if source.plain else "■ ", INKS[kind]), f"{kind} {sizes[kind]}")
+            Content.assemble((f"{TEXTURES[kind] if source.plain else '■'} ", INKS[kind]), f"{kind} {sizes[kind]}")
             for kind in sorted(sizes, key=lambda kind: sizes[kind])
         ]
-        key = f"{RIGHT} right {WRONG} wrong" if source.plain else "bright: right"
+        key = f"{WRONG} wrong" if source.plain else "bright: right"
         return above, Content(" · ").join([*named, Content(key)])
 
 
@@ -155,7 +156,8 @@ def _name(canvas: Canvas, learned: LearningCourses) -> None:
 def _bare(canvas: Canvas) -> tuple[Array, Array, list[str]]:
     """The cells without colours, each as what is in its middle."""
     middle, styles = canvas.middle()
-    signs = np.array([" ", *(WRONG if style.endswith("-shade") else RIGHT for style in styles[1:])])
+    textures = {INKS[kind]: texture for kind, texture in TEXTURES.items()}
+    signs = np.array([" ", *(textures.get(style, WRONG) for style in styles[1:])])
     return signs[middle], np.zeros_like(middle), [""]
 
 
