@@ -27,7 +27,10 @@ class WrongTry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exercise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words of an exercise. `engine` is a file of the package and how the line in it begins that does the same."""
+    """The words of an exercise. `engine` is a file of the package and how the line in it begins that does the same.
+
+    `trains` is the setting that takes the learner's function, so that the run goes on with it; "" if none does.
+    """
 
     title: str
     task: str
@@ -36,6 +39,7 @@ class Exercise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     solution: str
     wrong: tuple[WrongTry, ...]
     engine: tuple[str, str]
+    trains: str = ""
 
 
 @cache

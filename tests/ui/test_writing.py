@@ -5,17 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from rlplay import user_preferences
+from rlplay.engine.own_functions import allow_functions
 from rlplay.exercises import NAMES, exercise_called
+from rlplay.link.messages import Set
 from rlplay.trace.questions import BothNumbers, Tried, TryCode
+from rlplay.trusted import strange
 from rlplay.ui.lesson.teaching import Plan
+from rlplay.ui.session.writing import Writing
 from rlplay.ui.writing.code_editor import CodeEditor, coloured
 from rlplay.ui.writing.engine_lines_screen import EngineLinesScreen, line_of, source_of
 from rlplay.ui.writing.writing_screen import WritingScreen
+from tests.recorded import SETTINGS
 from tests.ui.stage import Fed, on_screen, playground, pressed, settled, until
 
+NARROWEST = 54
+"""Columns of the editor that are free for code at 120 × 35."""
 SIZES = [(80, 24), (120, 35), (160, 45), (240, 67)]
 
 
@@ -134,10 +142,38 @@ async def test_once_solved_the_engines_own_lines_are_a_key_away() -> None:
         assert page.text == source_of("engine/loop.py")
 
 
+async def test_a_run_goes_on_with_the_learners_function_where_a_setting_takes_it(tmp_path: Path) -> None:
+    async with on_screen(1) as (app, source, pilot):
+        await app.play.perform("write", "clip")
+        await pressed(pilot, "ctrl+t", "ctrl+t", "ctrl+t", "ctrl+n")
+        assert isinstance(app.screen, WritingScreen), "not before it is solved"
+        await answer(pilot, source, compared=8, unit="tokens", passed=True)
+        await pressed(pilot, "ctrl+n")
+        await until(pilot, lambda: any(isinstance(command, Set) for command in source.commands))
+        file = tmp_path / "written" / "clip.py"
+        assert source.commands[-1] == Set({"surrogate": f"{file}:surrogate"})
+        assert file.read_text().strip() == exercise_called("clip").solution.strip()
+        assert strange([str(file)]) == [], "who has typed it need not be asked about it"
+
+
+def test_the_learners_surrogate_is_one_that_training_accepts(tmp_path: Path) -> None:
+    writing = Writing()
+    writing.open("clip")
+    writing.show_solution()
+    name, value = writing.own_setting()
+    allow_functions(msgspec.structs.replace(SETTINGS, **{name: value}))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_exercise_points_to_a_line_of_the_engine(name: str) -> None:
     file, begins = exercise_called(name).engine
     assert source_of(file).splitlines()[line_of(file, begins) - 1].startswith(begins)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_lines_fit_into_the_narrowest_editor(name: str) -> None:
+    exercise = exercise_called(name)
+    assert max(map(len, [*exercise.starter.splitlines(), *exercise.solution.splitlines()])) <= NARROWEST
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
-from rlplay import user_preferences
+from rlplay import paths, user_preferences
 from rlplay.exercises import Exercise, exercise_called
 from rlplay.trace.questions import Tried, TryCode
+from rlplay.trusted import follow
 
 
 class Writing:
@@ -86,6 +87,17 @@ class Writing:
         if tried.passed:
             self.solved.add(self.name)
         self.version += 1
+
+    def own_setting(self) -> tuple[str, str]:
+        """The setting that takes the learner's function, and its value: the file that now has the lines, which the user
+        has named by that. Raises OSError if it cannot be written."""
+        from rlplay.exercises.checks import CHECKS  # which needs the worlds
+
+        file = paths.home() / "written" / f"{self.name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(self.text + "\n", encoding="utf-8")
+        follow([str(file)])
+        return self.exercise.trains, f"{file}:{CHECKS[self.name].function}"
 
     def keep(self) -> None:
         """Remember the lines between starts. Raises OSError if they cannot be written."""

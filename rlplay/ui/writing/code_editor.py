@@ -53,7 +53,6 @@ class CodeEditor(TextArea):
         &, &:focus { border: none; padding: 0; background: $background; }
         & .text-area--gutter { color: $text-muted; background: $background; }
         & .text-area--cursor-gutter { color: $foreground; background: $surface; }
-        & .text-area--cursor-line { background: $surface; }
         scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1;
     }
     """
@@ -61,7 +60,7 @@ class CodeEditor(TextArea):
     def __init__(self, text: str = "", *, read_only: bool = False) -> None:
         super().__init__(
             text, soft_wrap=False, tab_behavior="indent", show_line_numbers=True, read_only=read_only,
-            max_checkpoints=500, classes="" if read_only else "-undoes",
+            max_checkpoints=500, highlight_cursor_line=False, classes="" if read_only else "-undoes",
         )  # fmt: skip
         self.indent_width = _INDENT
         self.marked = 0  # a line to mark, from 1; 0: none

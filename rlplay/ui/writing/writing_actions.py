@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rlplay.trace.kinds import SomeSettings
 from rlplay.ui.main.playground import Action, Playground
 
 
@@ -26,10 +27,12 @@ async def _write(play: Playground, argument: Any) -> None:
     panels.splits.reset()
     panels.main.add_class("-writing")
 
-    def closed(_nothing: None) -> None:
+    async def closed(settings: SomeSettings | None) -> None:
         panels.main.remove_class("-writing")
         panels.set_stage(before)
         play.app.call_after_refresh(play.session.touch, "update")  # not before there is room again
+        if settings:
+            await play.perform("set", settings)
 
     play.app.push_screen(WritingScreen(play.session, play.point), closed)
 

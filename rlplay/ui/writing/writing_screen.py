@@ -13,6 +13,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.timer import Timer
 from textual.widgets.text_area import Selection
 
+from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.questions import TryCode
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.parts.following import Following
@@ -25,9 +26,10 @@ PAUSE = 0.4
 """Seconds without a key after which the lines run."""
 KEYS = "`ctrl+t` hint · `ctrl+r` run · `ctrl+z` undo · `esc` close"
 SOLVED_KEYS = "`ctrl+g` the engine's own lines · `esc` close"
+TRAINS_KEYS = "`ctrl+n` train with yours · `ctrl+g` the engine's own lines · `esc` close"
 
 
-class WritingScreen(Following[None]):
+class WritingScreen(Following[SomeSettings | None]):
     """Runs the learner's lines after every pause and shows where they first differ; the run does not change."""
 
     HELP = """\
@@ -44,7 +46,8 @@ typical mistake, the line below names it.
 a few seconds, and nothing that you write here changes the run.
 
 `ctrl+t` shows a hint, then another, then the solution. `ctrl+z` takes back what you typed, or the solution. What you
-write is kept. After ✓ `ctrl+g` shows where the engine does the same.
+write is kept. After ✓ `ctrl+g` shows where the engine does the same. `ctrl+n` lets the run go on with your function,
+where a setting takes one: PPO's clip is the surrogate.
 """
     DEFAULT_CSS = """
     WritingScreen { align: left top; background: transparent; }
@@ -52,7 +55,7 @@ write is kept. After ✓ `ctrl+g` shows where the engine does the same.
     WritingScreen.-huge > Vertical { width: 90; }
     WritingScreen.-medium > Vertical { width: 62; }
     WritingScreen.-narrow > Vertical { width: 1fr; dock: bottom; height: 16; margin: 0; }
-    WritingScreen #task { height: auto; max-height: 7; padding: 0 1; border-bottom: solid $border; }
+    WritingScreen #task { height: auto; max-height: 30%; padding: 0 1; border-bottom: solid $border; }
     WritingScreen.-narrow #task { max-height: 4; border: none; }
     WritingScreen CodeEditor { height: auto; min-height: 8; max-height: 45%; }
     WritingScreen #result { height: 1fr; padding: 0 1; border-top: solid $border; }
@@ -69,6 +72,7 @@ write is kept. After ✓ `ctrl+g` shows where the engine does the same.
         Binding("ctrl+r,ctrl+enter", "run", "run the lines now", priority=True),
         Binding("ctrl+t", "hint", "hint, then the solution", priority=True),
         Binding("ctrl+g", "engine", "the engine's own lines", priority=True),
+        Binding("ctrl+n", "train", "train with your lines", priority=True),
         Binding("f1", "help", "help", id="help", priority=True),
         Binding("escape", "close", "close", priority=True),
     ]
@@ -118,15 +122,18 @@ write is kept. After ✓ `ctrl+g` shows where the engine does the same.
         writing, editor = self.writing, self.query_one(CodeEditor)
         if editor.text != writing.text:
             editor.replace(writing.text, (0, 0), editor.document.end)
+            editor.move_cursor((0, 0))
         tried = writing.tried
         editor.mark(tried.line if tried is not None and tried.error else 0, wrong=True)
         hints = [f"\nHint: {hint}" for hint in writing.exercise.hints[: writing.help]]
         self.query_one("#words", SteadyStatic).say(task_words("".join([writing.exercise.task, *hints])))
+        if writing.help:
+            self.query_one("#task").scroll_end(animate=False)
         self.query_one("#verdict", SteadyStatic).say(verdict_lines(writing, self._ended))
         self.query_one("#numbers", SteadyStatic).say(numbers_table(tried))
         panel = self.query_one(Vertical)
         solved = tried is not None and tried.passed
-        panel.border_subtitle = keyed(SOLVED_KEYS if solved else KEYS)
+        panel.border_subtitle = keyed((TRAINS_KEYS if writing.exercise.trains else SOLVED_KEYS) if solved else KEYS)
         panel.set_class(solved, "-solved")
         self._show_place()
         if self._newest != self._update:  # other answers: the same lines once more
@@ -179,12 +186,31 @@ write is kept. After ✓ `ctrl+g` shows where the engine does the same.
 
     def action_engine(self) -> None:
         """Show where the engine does the same, once the exercise is solved."""
-        if self.writing.name not in self.writing.solved:
-            self.app.notify("First write it yourself: ctrl+t gives a hint.")
+        if not self._may_go_on():
             return
         from rlplay.ui.writing.engine_lines_screen import EngineLinesScreen
 
         self.app.push_screen(EngineLinesScreen(*self.writing.exercise.engine))
+
+    def action_train(self) -> None:
+        """Let the next updates train with the learner's function, where a setting takes it."""
+        if not self.writing.exercise.trains:
+            self.app.notify("No setting takes this function.")
+        elif self._may_go_on():
+            try:
+                name, value = self.writing.own_setting()
+            except OSError as error:
+                self.app.notify(f"Your lines cannot be written to a file: {error.strerror}", severity="warning")
+                return
+            self._keep()
+            self.dismiss({name: value})
+
+    def _may_go_on(self) -> bool:
+        """Whether these lines agree with the engine; says so if they do not."""
+        if self.writing.tried is None or not self.writing.tried.passed:
+            self.app.notify("First write it yourself: ctrl+t gives a hint.")
+            return False
+        return True
 
     def action_close(self) -> None:
         """Close; the lines are kept."""
