@@ -71,10 +71,27 @@ async def test_at_the_end_of_an_update_bars_slide_and_shades_fade_and_numbers_ar
         assert bars
 
 
-async def test_nothing_moves_without_a_cause():
-    async with on_screen(1, size=WIDE) as (app, _, pilot):
+async def test_while_updates_follow_each_other_the_bars_of_each_slide_when_it_ends():
+    async with on_screen(1, size=WIDE) as (app, source, pilot):
+        await app.play.perform("lens", "prob_delta")
+        source.status(0, running=True)
+        source.status(1, running=True)
+        *begun, finished = synthetic_update(2)
+        source.records(begun)
+        await settled(pilot)
         app.moves = True
-        for key in ("c", "c", "right", "down", "m", "x", "left_square_bracket"):
+        assert app.play.session.shown.number == 1
+        source.records([finished])
+        await until(pilot, lambda: app.panels.inspector._slide.share < 1)
+        assert app.play.session.shown.number == 2
+        await until(pilot, lambda: still(app))
+
+
+async def test_nothing_moves_without_a_cause():
+    async with on_screen(1, 2, 3, size=WIDE) as (app, _, pilot):
+        app.moves = True
+        back, on = "left_square_bracket", "right_square_bracket"
+        for key in ("c", "c", "right", "down", "m", "x", back, back, on, on):
             await pilot.press(key)
             assert still(app), key
 

@@ -146,6 +146,7 @@ class Playground:
         update, settings, result = session.shown, session.settings_of(session.shown), None
         if preview.shown is not None:
             update, settings, result = preview.shown, preview.settings, preview.result
+        self.panels.inspector.live = session.looking is None
         self.panels.inspector.show(update, cursor, settings, result, self.maths, self.signs)
 
     def exhibit(self, metrics: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ from rlplay.ui.theme.inks import Palette
 from rlplay.ui.tokens.facts import facts_of
 
 AUTO = "auto"
-_AUTO_TITLE = "auto: the one that fits the phase"
+_AUTO_TITLE = "automatic: what fits the phase"
 _AUTO_MEANING = (
     "Probability while answers are sampled and scored, then the advantage, then the credit of the update; after it, "
     "the change in probability."

@@ -83,6 +83,7 @@ marks of the chat template.
         self._word = "token"  # what the policy samples
         self._slide = Motion(self, SLIDE, self._draw)
         self._ended = False  # whether the update shown has ended
+        self.live = self._was_live = False  # whether it is the newest, or the last while the newest begins
         self._shown: tuple[Update | None, tuple[int, int], Settings, WhatIfResult | None, bool, bool] | None = None
 
     def action_maths(self) -> None:
@@ -118,12 +119,15 @@ marks of the chat template.
 
         With `what_if`, compare the maths of the update as trained with the preview.
         """
+        stayed, self._was_live = self.live and self._was_live, self.live
+        before = None if self._shown is None or self._shown[1] != cursor or not stayed else self._shown[0]
         ended = update is not None and update.finished is not None
-        same = self._shown is not None and self._shown[0] is update and self._shown[1] == cursor
-        if not same:
+        if before is None or update is None:
             self._slide.stop()
-        elif ended and not self._ended:
-            self._slide.begin()
+        elif (ended and not self._ended and before is update) or (ended and update.number == before.number + 1):
+            self._slide.begin()  # it has just ended
+        elif before is not update:
+            self._slide.stop()
         self._shown, self._ended = (update, cursor, settings, what_if, maths, signs), ended
         self._word = "token" if update is None else update.step_word
         self._lines = []
