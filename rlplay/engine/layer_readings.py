@@ -27,8 +27,8 @@ from rlplay.trace.questions import LayersRead, ReadLayers
 
 CANDIDATES = 5
 """Tokens of each reading."""
-_APART = 1e-2
-"""Log-probabilities by which the last reading may differ from the model's own; bfloat16 rounds that much."""
+_APART = 0.1
+"""Nats by which the last reading of a likely token may differ from the model's own; bfloat16 rounds that much."""
 
 
 def read_layers(question: ReadLayers, state: State, store: SnapshotStore) -> LayersRead:
@@ -93,7 +93,7 @@ def layer_logprobs(model: Any, weights: dict[str, Tensor], ids: list[int], tempe
 
 def _close(one: Tensor, other: Tensor) -> bool:
     likely = other.exp() > 1e-3
-    return bool(((one - other).abs()[likely] <= _APART + 0.01 * other.abs()[likely]).all())
+    return bool(((one - other).abs()[likely] <= _APART).all())
 
 
 @contextmanager

@@ -170,8 +170,7 @@ def _ranked(
         each, weight = described[at], weights[at]
         if len(each.shape) != 2 or not each.moved:
             continue
-        least, most = sorted(each.shape) if weight.lora is None else [2 * _rank(weight, new)] * 2
-        cost = 2.0 * most * least**2 + 10.0 * least**3
+        cost = operations(*(each.shape if weight.lora is None else [2 * new.read(weight.lora.down).shape[0]] * 2))
         if cost > left:
             continue
         if interrupted():
@@ -188,10 +187,6 @@ def _shown(name: str) -> str:
     return name.removeprefix(POLICY).removeprefix(REWARD).removeprefix("base_model.model.").replace(".base_layer", "")
 
 
-def _rank(weight: Weight, new: WeightsAfter) -> int:
-    return 1 if weight.lora is None else new.read(weight.lora.down).shape[0]
-
-
 def _relative(weight: MovedWeight) -> float:
     return weight.moved / weight.size if weight.size else float(weight.moved > 0)
 
@@ -199,6 +194,12 @@ def _relative(weight: MovedWeight) -> float:
 def _norm(weight: Tensor) -> float:
     """The Frobenius norm, added up in float64."""
     return float(torch.linalg.vector_norm(weight, dtype=torch.float64))
+
+
+def operations(rows: int, columns: int) -> float:
+    """Floating-point operations of `singular_values`, roughly: a product, and the eigenvalues of its result."""
+    least, most = sorted((rows, columns))
+    return 2.0 * most * least**2 + 10.0 * least**3
 
 
 def singular_values(matrix: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch.nn.functional import normalize
 
 from rlplay.engine.driver import Driver
-from rlplay.engine.layer_readings import layer_logprobs
+from rlplay.engine.layer_readings import CANDIDATES, layer_logprobs
 from rlplay.trace.questions import LayersRead, Neighbours, NeighboursFound, Peek, Prefix, ReadLayers
 from rlplay.trace.records import AnyRecord
 from tests.engine import architectures
@@ -61,6 +61,7 @@ def test_before_and_after_an_update(start: Start, architecture: str) -> None:
     assert isinstance(answer, LayersRead)
     assert (answer.since, answer.update, len(answer.before), len(answer.after)) == (1, 2, 3, 3)
     for peeked, reading in ((before, answer.before[-1]), (after, answer.after[-1])):
+        assert len(reading.top_ids) == len(reading.top) == CANDIDATES
         assert reading.top_ids[0] == peeked.top_ids[0]
         shares = dict(zip(peeked.top_ids, peeked.top, strict=True))
         for token, share in zip(reading.top_ids, reading.top, strict=True):
@@ -92,6 +93,21 @@ def test_what_cannot_be_read_is_refused_in_a_line(start: Start, tmp_path: Path) 
         ask(run.driver, ReadLayers(Prefix("a1"), 0, 1))
     with pytest.raises(ValueError, match="learns no embedding"):
         ask(run.driver, Neighbours(0, 1))
+
+
+def test_weights_in_bfloat16_can_be_read() -> None:
+    model = architectures.make("llama", 60, pad_token_id=0, eos_token_id=1, bos_token_id=2).eval().bfloat16()
+    read = layer_logprobs(model, {}, [5, 6, 7, 8], 1.0)
+    with torch.no_grad():
+        own = model(torch.tensor([[5, 6, 7, 8]])).logits[0, -1].float().log_softmax(-1)
+    np.testing.assert_allclose(read[-1], own, atol=0.1)
+
+
+def test_a_model_that_looks_at_more_than_its_last_layer_is_not_read() -> None:
+    model = architectures.make("llama", 60, pad_token_id=0, eos_token_id=1, bos_token_id=2).eval()
+    model.model.norm.register_forward_hook(lambda _module, _args, output: output + output.shape[1])
+    with pytest.raises(ValueError, match="more than one vector"):
+        layer_logprobs(model, {}, [5, 6, 7, 8], 1.0)
 
 
 def test_neighbours_are_the_nearest_by_cosine(start: Start) -> None:

@@ -14,7 +14,7 @@ import torch
 from rlplay.engine import weights_moved
 from rlplay.engine.driver import Driver
 from rlplay.engine.model_parts import is_tied, places
-from rlplay.engine.weights_moved import effective_rank, singular_values
+from rlplay.engine.weights_moved import effective_rank, operations, singular_values
 from rlplay.scenario.schema import Stage
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.moved_weights import MovedWeight
@@ -54,6 +54,7 @@ def test_norms_and_ranks_are_those_of_float64(start: Start, architecture: str) -
     new = trained(driver)
     answer = ask(driver, Weigh(2))
     assert (answer.update, answer.since, answer.model, answer.layers, answer.done) == (2, 1, "policy", 2, True)
+    assert (answer.adapters, answer.frozen, answer.squares, answer.moves) == (0, 0, {}, [])
     found = by_name(answer)
     assert {f"policy.{name}" for name in found if not name.startswith("value.")} == {
         name for name in old if name.startswith("policy.")
@@ -81,6 +82,13 @@ def test_one_direction_has_rank_one_and_equal_ones_as_many_as_there_are() -> Non
     assert effective_rank(singular_values(torch.diag(torch.tensor([3.0, 1.0])))) == pytest.approx(
         math.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
     )
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7)])
+def test_the_smaller_product_is_taken(shape: tuple[int, int]) -> None:
+    matrix = torch.randn(*shape)
+    np.testing.assert_allclose(singular_values(matrix), np.linalg.svd(matrix.numpy(), compute_uv=False), rtol=1e-5)
+    assert operations(*shape) == 2 * 7 * 3**2 + 10 * 3**3
 
 
 def test_earlier_updates_and_those_whose_weights_are_gone(start: Start) -> None:
@@ -171,6 +179,17 @@ def test_adapters_are_weighed_as_what_they_add(start: Start, modules: list[str])
         assert weight.rank == pytest.approx(rank_of(delta - before), rel=1e-3)
         assert weight.rank <= 8
         assert weight.numbers == 4 * sum(weight.shape)
+
+
+def test_adapters_cost_what_their_small_product_costs(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("peft")
+    lora: dict[str, Any] = {"use_peft": True, "lora_r": 4, "lora_target_modules": ["q_proj"]}
+    driver, _ = start(scenario=lora)
+    driver.advance("update", 1, never)
+    for allowed, count in ((operations(8, 8) - 1, 0), (operations(8, 8), 1)):
+        monkeypatch.setattr(weights_moved, "OPERATIONS", allowed)
+        ranks = [weight.rank for weight in ask(driver, Weigh(1)).weights if weight.part != "value"]
+        assert len(ranks) - ranks.count(None) == count
 
 
 def added(driver: Driver) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:

@@ -35,7 +35,7 @@ REPLAYED = "A recording has no weights to compare. rlplay resume, with the run's
 ELSEWHERE = "Another program trains this model, and its weights are there."
 ENDED = "The engine has ended: `esc`, then `r` to resume."
 NO_TOKEN = "No token is under the cursor: `esc`, and choose one."
-ASKED = "Reading the weights …"
+ASKED = "Reading the weights … The engine answers between two steps."
 
 
 class WeightsScreen(Following[None]):
