@@ -40,7 +40,8 @@ def screen(words: list[str], environment: dict[str, str]) -> Terminal:
             assert argv[-1] == "rlplay.engine.engine_process"
             return await spares.pop().begin(env, stdin)
 
-        with mock.patch("asyncio.create_subprocess_exec", start):
+        no_other = mock.patch("rlplay.link.prestarted.Prestarted", side_effect=OSError)
+        with mock.patch("asyncio.create_subprocess_exec", start), no_other:
             cli.main(words)
 
     return Terminal(play, 100, 30, env=environment)

@@ -68,7 +68,7 @@ def test_a_run_is_resumed_with_its_own_scenario(monkeypatch: pytest.MonkeyPatch,
     jobs: list[tuple[Job, Any]] = []
     monkeypatch.setattr(headless, "run", lambda job, steps, updates, *_: jobs.append((job, updates)) or 0)
     monkeypatch.setattr(cli_play, "needs_a_terminal", lambda instead: None)
-    monkeypatch.setattr(start, "play", lambda job: jobs.append((job, None)) or 0)
+    monkeypatch.setattr(start, "play", lambda job, prestarted: jobs.append((job, None)) or 0)
     for args in (["run", "--resume", str(recorded_run), "--updates", "3"], ["resume", str(recorded_run)]):
         assert CliRunner().invoke(cli.cli, args).exit_code == 0
     scenario = msgspec.structs.replace(load("two-plus-two"), script=[], quiz=[], card={})

@@ -66,7 +66,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The jobs that reach an engine."""
     found: list[Any] = []
     monkeypatch.setattr(headless, "run", lambda job, *_: found.append(job) or 0)
-    monkeypatch.setattr(start, "play", lambda job, *_: found.append(job) or 0)
+    monkeypatch.setattr(start, "play", lambda job, *_, **__: found.append(job) or 0)
     monkeypatch.setattr(cli_play, "needs_a_terminal", lambda instead: None)
     return found
 

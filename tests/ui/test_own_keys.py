@@ -133,7 +133,7 @@ def test_the_line_about_a_wrong_file_is_on_the_normal_screen(keys, monkeypatch, 
     keys("lens: x\n")
     monkeypatch.setattr("rlplay.cli.splash.on_a_terminal", lambda: True)
     monkeypatch.setattr("rlplay.cli.play.needs_a_terminal", lambda _instead: None)
-    monkeypatch.setattr(start, "play", lambda *_: pytest.fail("the screen was opened"))
+    monkeypatch.setattr(start, "play", lambda *_, **__: pytest.fail("the screen was opened"))
     with pytest.raises(ValueError, match="x is the key of both lens and largest"):
         _open("two-plus-two", "cpu", {})
     assert capsys.readouterr().out.endswith("\x1b[?1049l")
