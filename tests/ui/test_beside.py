@@ -23,7 +23,7 @@ async def test_a_large_screen_shows_the_answers_of_the_update_beside_the_token()
         assert beside(app) == [AnswerTree(), LearningMap(), PullMap()]
         tree, learning, pull = app.panels.curves.seen[-3:]
         assert "(all answers)" in shown(tree)
-        assert "held-out prompts" in str(learning.border_subtitle)
+        assert "bright: right" in str(learning.border_subtitle)
         assert "A > 0" in str(pull.border_subtitle)
         await pilot.resize_terminal(240, 45)
         await settled(pilot)

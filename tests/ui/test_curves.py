@@ -306,6 +306,12 @@ def test_the_band_of_other_rewards_holds_what_is_recorded():
     assert history.series("reward_p90")[1][-1] == pytest.approx(np.quantile(live.scored.rewards, 0.9))
 
 
+def test_a_reward_that_is_put_up_has_its_band() -> None:
+    assert single("reward") == REWARD
+    assert REWARD.traces[0].band is not None
+    assert single("kl").traces[0].band is None
+
+
 def test_of_several_discarded_parts_the_latest_is_drawn_and_named():
     history, live = recorded(8)
     history.add(Rewound(update=3, abandoned=8))

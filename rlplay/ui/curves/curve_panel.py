@@ -217,7 +217,7 @@ class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
     def action_cycle(self, step: int) -> None:
         """Show the next view: first the four overviews, then all recorded metrics."""
         names = self.source.history.names() if self.source is not None else []
-        views: list[View] = [*self.overview, *(single(name) for name in names)]
+        views: list[View] = list(dict.fromkeys([*self.overview, *map(single, names)]))
         self.put(views[(views.index(self.view) + step) % len(views)] if self.view in views else views[0])
 
     def action_scale(self) -> None:

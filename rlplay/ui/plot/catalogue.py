@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from rlplay.ui.plot.curve_view import CurveView, Trace
+from rlplay.ui.plot.curve_view import CurveView, Trace, single
 
-REWARD = CurveView(
-    "Reward", (Trace("reward", band=("reward_p10", "reward_p90")), Trace("eval_reward", "held out", "points"))
-)
+REWARD = single("reward")
 KL = CurveView(
     "KL",
     (

@@ -27,6 +27,8 @@ from rlplay.ui.plot.view import VALUE, manner, signs
 
 SHADE, SHARE = " · shade 10–90 %", " · right answers"
 BEFORE = "before undo"
+_BANDS = {"reward": ("reward_p10", "reward_p90")}
+"""The metrics at the edges of a metric's band."""
 GLYPHS = {"line": "━", "dashed": "┅", "points": POINT, "spark": ""}
 _SPREAD = 11
 """Cells for a distribution in the title."""
@@ -223,7 +225,7 @@ def single(metric: str) -> CurveView:
     """A view of one metric with its registered title; held-out values are points."""
     held_out = f"eval_{metric}"
     held_out_trace = (Trace(held_out, "held out", "points"),) if describe(held_out) is not None else ()
-    return CurveView(visible(titled(metric)), (Trace(metric), *held_out_trace))
+    return CurveView(visible(titled(metric)), (Trace(metric, band=_BANDS.get(metric)), *held_out_trace))
 
 
 def cuts(history: History, metric: str) -> list[int]:
