@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from rlplay.algorithms.settings import Settings
+from rlplay.engine.batch import Batch
 from rlplay.engine.judge import judge
 from rlplay.engine.probability_history import recall
 from rlplay.engine.probe import probe
@@ -41,6 +42,7 @@ class Answering:
     _store: SnapshotStore
     _last_end: UpdateEnd
     _pairs: list[int]
+    _kept: Batch | None  # of the last finished update, unless it is large
 
     @property
     @abstractmethod
@@ -54,8 +56,15 @@ class Answering:
     @abstractmethod
     def _labelling(self) -> bool: ...
 
+    @property
+    @abstractmethod
+    def _at_border(self) -> bool: ...
+
     @abstractmethod
     def _go_to(self, update: int) -> None: ...
+
+    @abstractmethod
+    def _repeat(self, update: int) -> None: ...
 
     def answers(self, question: AnyQuestion, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
         """The answers to any question. Raises ValueError, one line, if it cannot be answered."""
@@ -78,8 +87,24 @@ class Answering:
         return judge(self._state, pair)
 
     def what_if(self, changes: SomeSettings) -> Imagined:
-        """What changed settings would make of the completions at hand. Raises ValueError as the function does."""
-        return what_if(self._state, self._latest, changes, self._plan.seed)
+        """What changed settings would make of the newest completions with credit. Raises ValueError as the function."""
+        return what_if(self._with_answers(), self._latest, changes, self._plan.seed)
+
+    def _with_answers(self) -> State:
+        """The state with the answers of the update under way, once they have credit, else of the last finished one.
+
+        After an undo or a resume those are sampled once more; nothing of that is recorded, and it changes nothing.
+        """
+        batch = self._state.batch
+        if batch is not None and (batch.advantages is not None or self._kept is None):
+            return self._state
+        if self._kept is None and self._done and self._at_border:
+            self._last_end.close()
+            update = self._done
+            self._go_to(update - 1)
+            self._repeat(update)
+            self._kept = self._state.batch
+        return replace(self._state, batch=self._kept)
 
     def probe(self, question: AnyProbe | AnyWeights, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
         """The answers to a question about a prefix, by the latest settings, or about the weights; see `probe.py`.

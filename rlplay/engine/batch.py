@@ -201,6 +201,11 @@ class Batch:
             self._copies[name] = there, value
 
     @property
+    def size(self) -> int:
+        """Bytes of its tensors."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, Tensor))
+
+    @property
     def known_masks(self) -> tuple[Tensor, Tensor]:
         """`mask` and `completion_mask` on the CPU, of completions that are sampled."""
         lengths, environment = self.on_host("lengths", "environment")

@@ -22,6 +22,7 @@ from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.containment import OwnError
 from rlplay.engine import ranks
 from rlplay.engine.answering import Answering
+from rlplay.engine.batch import Batch
 from rlplay.engine.change_record import changed
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.fit import check_settings
@@ -66,6 +67,8 @@ from rlplay.trace.runfile import RunReader
 from rlplay.trace.settings_timeline import Point, SettingsTimeline, next_point
 from rlplay.trusted import is_distrust
 
+KEPT_FOR_QUESTIONS = 64 << 20
+"""Bytes of a finished update's batch that stay at hand for questions while the next is sampled, at most."""
 _LOOK_EVERY = 0.1
 """Seconds between looks at completions that are being sampled, unless stepping by token."""
 _LOOK_SHARE = 10
@@ -80,6 +83,7 @@ class Driver(Answering):
         self._sink = sink
         self._point: Point = (1, "sample")  # the phase under way, or about to begin
         self._begun = False  # whether that phase has begun
+        self._kept: Batch | None = None
         self._pairs: list[int] = []  # of this update, once they are drawn: those that can have a label
         self._look_again = 0.0
 
@@ -238,6 +242,11 @@ class Driver(Answering):
         return exact(self._timeline.at(*point))
 
     @property
+    def _at_border(self) -> bool:
+        """Whether no update is under way."""
+        return self._point[1] == "sample" and not self._begun
+
+    @property
     def _done(self) -> int:
         """Updates finished, their evaluation included."""
         return self._point[0] - 1
@@ -286,6 +295,8 @@ class Driver(Answering):
         if ends_phase(moment):
             self._enter(point_after(self._point, moment))
         if isinstance(moment, Finished):
+            batch = self._state.batch
+            self._kept = batch if batch is not None and batch.size <= KEPT_FOR_QUESTIONS else None
             self._last_end.begin(moment, self._state, stage_at(self._plan.stages, self._done) == self._state.stage)
             self._cross()
         else:
@@ -342,11 +353,15 @@ class Driver(Answering):
     def _go_to(self, update: int) -> None:
         """Restore the nearest snapshot at or before `update` and repeat, silently, what came after it."""
         self._state.settings = self._settings_at((self._store.nearest(update) + 1, "sample"))
-        self._state.batch = None
+        self._state.batch = self._kept = None
         self._store.restore(self._state, update)
         self._enter((self._state.update + 1, "sample"))
         explore(self._state)
         self._moments = measured(train(self._state, self._plan))
+        self._repeat(update)
+
+    def _repeat(self, update: int) -> None:
+        """Go on to the end of `update`, silently: all of it is on record."""
         while self._done < update:
             moment = next(self._moments)
             if isinstance(moment, Unlabelled):

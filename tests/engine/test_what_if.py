@@ -209,7 +209,45 @@ def test_rewards_are_weighted_anew_where_they_are_known(start: Start) -> None:
     driver.close()
 
 
-def test_before_there_is_credit_and_after_a_rewind_there_is_nothing_to_tell(start: Start) -> None:
+def test_the_last_answers_with_credit_stay_at_hand(start: Start) -> None:
+    driver, update = go(start)
+    before = driver.what_if({"epsilon": 0.1})
+    driver.advance("token", 1, lambda: False)
+    sampling = driver.what_if({"epsilon": 0.1})
+    driver.advance("phase", 2, lambda: False)
+    scored = driver.what_if({"epsilon": 0.1})
+    driver.advance("update", 1, lambda: False)
+    assert driver.what_if({"epsilon": 0.1}).update == 2
+    driver.rewind(1)
+    undone = driver.what_if({"epsilon": 0.1})
+    for other in (sampling, scored, undone):
+        assert other.update == update.number == 1
+        for one, two in zip(before.after, other.after, strict=True):
+            assert np.array_equal(one.dloss_dlogp, two.dloss_dlogp)
+    driver.close()
+
+
+def test_a_preview_after_an_undo_changes_nothing(start: Start) -> None:
+    def played(run: str, asks: bool) -> list[AnyRecord]:
+        driver, records = start(run=run, **SLOW)
+        driver.advance("update", 2, lambda: False)
+        driver.rewind(1)
+        if asks:
+            told = len(records)
+            driver.what_if({"epsilon": 0.1})
+            assert len(records) == told, "what is sampled once more is not recorded"
+        driver.advance("update", 1, lambda: False)
+        driver.close()
+        return records
+
+    one, two = (
+        next(each for each in reversed(played(run, asks)) if isinstance(each, Stepped))
+        for run, asks in (("asked.rlplay", True), ("not.rlplay", False))
+    )
+    assert np.array_equal(one.logprobs, two.logprobs)
+
+
+def test_before_there_is_credit_and_after_a_rewind_to_the_start_there_is_nothing_to_tell(start: Start) -> None:
     driver, _ = go(start, "phase", 2)
     with pytest.raises(ValueError, match="no credit yet"):
         driver.what_if({"epsilon": 0.1})

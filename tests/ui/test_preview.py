@@ -11,7 +11,7 @@ from rlplay.trace.records import Credited, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.knobs.knob_list import KnobList
-from rlplay.ui.session.preview import NEEDS_ANSWERS, NEEDS_CREDIT, NEEDS_ENGINE, NEEDS_PAUSE, Preview
+from rlplay.ui.session.preview import NEEDS_ANSWERS, NEEDS_ENGINE, NEEDS_PAUSE, Preview
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_run, synthetic_update
@@ -124,21 +124,22 @@ async def test_a_running_engine_is_not_asked():
     assert asked.questions == [WhatIf({"epsilon": 0.3})]
 
 
-async def test_what_the_engine_does_not_have_is_named_with_the_key_for_it():
+async def test_without_credit_the_key_for_it_is_named_and_later_the_last_answers_with_credit_are_asked_about():
     asked = Asked()
-    asked.session.source.records(synthetic_update(2)[:1])  # sampled, then given up
     preview = await asked.preview()
+    asked.session.apply(Recorded(Rewound(update=0, abandoned=1)))
     await preview.draft({"epsilon": 0.3})
-    assert preview.words == [NEEDS_CREDIT]
-    for back in (Rewound(update=1, abandoned=2), Rewound(update=0, abandoned=1)):
-        asked.session.apply(Recorded(back))
-        await preview.draft({"epsilon": 0.35})
-        assert preview.words == [NEEDS_ANSWERS]
+    assert preview.words == [NEEDS_ANSWERS]
     assert asked.questions == []
-    asked.session.source.records(synthetic_update(1))
+    asked.session.source.records([*synthetic_update(1), *synthetic_update(2)[:1]])  # the second is being sampled
     preview = await asked.preview()
     await preview.draft({"epsilon": 0.3})
     assert asked.questions == [WhatIf({"epsilon": 0.3})]
+    await preview.receive(imagined({"epsilon": 0.3}))
+    assert preview.shown is not None
+    assert preview.shown.number == 1
+    assert preview.instead_of(asked.session.shown) is preview.shown
+    assert preview.words[0] == "These are the answers of update 1, the last with credit."
 
 
 def last_question(source: Fed) -> WhatIf:

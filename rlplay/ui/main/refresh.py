@@ -101,14 +101,15 @@ class Refresher(Feature):
     def _list(self, changes: set[Part]) -> None:
         play, session, preview = self._playground, self._playground.session, self._playground.preview
         tokens, rollouts = self._panels.tokens, self._panels.rollouts
-        kind = session.settings_of(session.shown).kind
-        matching = play.finder.filter(session.shown, order(session.shown, play.sort))
-        listed = play.folding.fold(session.shown, matching, kind)
+        shown = preview.instead_of(session.shown)
+        kind = session.settings_of(shown).kind
+        matching = play.finder.filter(shown, order(shown, play.sort))
+        listed = play.folding.fold(shown, matching, kind)
         play.finder.keep(listed)
         vacant = worded(_vacant(session), session.step_word)
         tokens.words = literal(session.problem) or self._nothing_found() or vacant
         tokens.show(
-            preview.shown or session.shown, listed, play.colours, play.signs, preview.flipped,
+            preview.shown or shown, listed, play.colours, play.signs, preview.flipped,
             preview.version, play.finder, play.folding.unfolded, play.folding.copies,
         )  # fmt: skip
         if listed and (answer := tokens.cursor[0]) not in listed:
@@ -116,7 +117,7 @@ class Refresher(Feature):
             tokens.point(*((shown_for, tokens.cursor[1]) if shown_for in listed else (listed[0], 0)))
         if "update" in changes:
             rollouts.words = "No answer matches." if play.finder.nothing else rollouts.EMPTY
-            rollouts.show(session.shown, listed, play.sort, tokens.rows, play.finder.count, kind)
+            rollouts.show(shown, listed, play.sort, tokens.rows, play.finder.count, kind)
             rollouts.point(*tokens.cursor)
             # Its lines have changed, so it may have missed a scroll.
             rollouts.scroll_to(y=tokens.scroll_y, animate=False, immediate=True)

@@ -17,8 +17,7 @@ from rlplay.ui.session.session import Session
 NEEDS_ENGINE = "A preview on these answers needs a live run: the engine computes it."
 NEEDS_PAUSE = "Pause the run to preview the change on these answers."
 NEEDS_NEWEST = "Only the newest update can be previewed: press escape, then v, to go to it."
-NEEDS_ANSWERS = "The engine has no answers to preview the change on: press escape, then u, for new ones."
-NEEDS_CREDIT = "These answers have no credit yet: press escape, then n until phase ③ is done."
+NEEDS_ANSWERS = "No answers with credit yet to preview the change on: press escape, then u."
 
 _THERE = ("credit", "advantages", "importance_ratio", "clip_state", "token_rewards", "returns")
 """Statistics that depend on the settings."""
@@ -65,8 +64,8 @@ class Preview:
         if imagined.changes != self._changes:
             await self.draft(self._changes)
             return
-        shown = self._session.shown
-        if imagined.refused or shown is None or shown.number != imagined.update or shown.credited is None:
+        shown = None if imagined.refused else self._credited(imagined.update)
+        if shown is None:
             self.result = None
             self.words = [f"No preview on these answers: {imagined.refused or 'the engine has moved on'}."]
             return
@@ -75,7 +74,9 @@ class Preview:
             return
         self.result = what_if_result(shown, imagined)
         self._settings = decoded(imagined.settings)
-        self.words = self.result.words
+        earlier = self._session.shown is not None and shown.number != self._session.shown.number
+        whose = [f"These are the answers of update {shown.number}, the last with credit."] if earlier else []
+        self.words = [*whose, *self.result.words]
 
     def clear(self) -> None:
         """End the preview."""
@@ -88,6 +89,11 @@ class Preview:
         if self.result is None:
             return None
         return self.result.before if self.as_trained else self.result.after
+
+    def instead_of(self, update: Update | None) -> Update | None:
+        """The update whose answers are listed: `update`, unless the preview is of an earlier one."""
+        earlier = self.shown is not None and update is not None and self.shown.number != update.number
+        return self.shown if earlier else update
 
     @property
     def flipped(self) -> Array | None:
@@ -118,10 +124,13 @@ class Preview:
             return NEEDS_NEWEST
         if self._session.settings.loss_type != "policy_gradient":
             return ""  # the engine says which losses have a preview
+        return "" if self._session.run.finished or self._credited(0) is not None else NEEDS_ANSWERS
+
+    def _credited(self, number: int) -> Update | None:
+        """The update on the screen, or update `number`; None without its credit."""
         shown = self._session.shown
-        if self._session.undone or shown is None or shown.sampled is None:
-            return NEEDS_ANSWERS
-        return NEEDS_CREDIT if shown.credited is None else ""
+        found = shown if shown is not None and number in (0, shown.number) else self._session.run.find(number)
+        return None if found is None or found.credited is None else found
 
     async def _ask(self) -> None:
         if self._asked is None:
