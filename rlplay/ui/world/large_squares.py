@@ -27,6 +27,7 @@ _UP, _DOWN = "bold $scale-up", "bold $scale-down"
 FOOTPRINT = "•"
 _FOR_LARGE, _APART, _INWARD = 12, 5, 0.8
 """Lines of a square from which on it has four large numbers, cells between them, and how near the edge they are."""
+_WIDEST = "+.99"
 _BESIDE = 4
 """Cells for the signs of two moves with a gap behind each."""
 _STILL = 0.005
@@ -59,9 +60,8 @@ class _Tile:
             self.put(line, self.width - len(right), right, style)
 
     def named(self, name: str, number: str) -> str:
-        """A number with its name, if both have room beside an arm that points down."""
-        both = f"{name} {number}"
-        return both if len(both) < self.width // 2 - 2 else number
+        """A number with its name, if any number has room with it beside an arm that points down."""
+        return f"{name} {number}" if len(f"{name} {_WIDEST}") < self.width // 2 - 2 else number
 
     def centred(self, line: int, text: str, style: str = "") -> None:
         self.put(line, (self.width - len(text)) // 2, text, style)
