@@ -267,6 +267,20 @@ def test_a_bandits_arms_are_bars(tmp_path: Path) -> None:
             assert f"{policy[arm]:.2f}".replace("0.", ".", 1) in line
 
 
+def test_on_a_large_panel_an_arms_probability_is_in_large_digits(tmp_path: Path) -> None:
+    world = {"arms": {"1": -0.1, "b": 1}}
+    with RunReader(recorded(tmp_path, world, algorithm="reinforce-baseline")) as reader:
+        update = reader.load(2)
+    source = PlotData(History(), shown=update, world=read_world(world), settings=decoded({"gamma": 1.0}))
+    found = lines(WorldMap(), source, 60, 16)
+    assert len(found) <= 16
+    assert found[0].startswith("▄█") or found[0].startswith("▀█") or found[0].startswith("▄"), "a large 1"
+    assert found[6].startswith("−.10")
+    assert any(line.startswith("b     +1 ") for line in found)
+    assert " → " in found[6]
+    assert sum("█" in line[9:45] for line in found) == 14, "seven lines each"
+
+
 def test_values_that_never_settle_are_said_not_to() -> None:
     forever: World = read_world({"map": ["S1"], "moves": ["→"]})
     source = PlotData(History(), shown=Update(1), world=forever, settings=decoded({"gamma": 1.0}))

@@ -55,6 +55,11 @@ WALKER = _pixels(
 )
 
 
+def readable(text: str) -> bool:
+    """Whether every sign of a text can be large."""
+    return set(text) <= set(_GLYPHS)
+
+
 def big(text: str) -> Array:
     """A number as pixels [5, width]."""
     return _pixels(*(" ".join(_GLYPHS[sign][row] for sign in text) for row in range(_ROWS)))
