@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 from rich.style import Style
 
+from rlplay.trace.update import Update
 from rlplay.ui.format.folded import folded
 from rlplay.ui.format.shown_text import quoted
-from tests.recorded import synthetic_update
+from rlplay.ui.formula.formula_lines import TokenNumbers
+from rlplay.ui.tokens.facts import facts_of
+from rlplay.ui.tokens.reasons import reasons
+from tests.recorded import SETTINGS, synthetic_update
 from tests.ui.stage import all_text, on_screen, pressed, settled, text_of
 
 WIDE = (160, 45)
@@ -291,3 +295,24 @@ async def test_without_colours_what_the_update_added_to_a_bar_has_another_textur
         )
         await settled(pilot)
         assert re.search("█*▓+", all_text(app.panels.inspector))
+
+
+@pytest.mark.parametrize(
+    ("advantage", "returned", "baseline", "reward", "words"),
+    [
+        (1.2, 1.0, 0.25, 1.0, "Better than the expected 0.25, so the token is pulled up (advantage +1.20)."),
+        (-0.5, 0.0, 0.25, 0.0, "Worse than the expected 0.25, so the token is pulled down (advantage −0.50)."),
+        (-1.8, 0.88, 0.9, 0.93, "Its return 0.88 is worse than the expected 0.90, so the token is pulled down"),
+        (-1.8, 0.95, 0.9, 0.93, "Worse than average, so the token is pulled down (advantage −1.80)."),
+        (0.7, None, None, 1.0, "Better than average, so the token is pulled up (advantage +0.70)."),
+        (0.0, 0.5, 0.5, 0.5, "That is as expected, so nothing pulls (advantage 0)."),
+    ],
+)
+def test_the_reason_compares_only_numbers_that_explain_the_pull(advantage, returned, baseline, reward, words):
+    update = Update(1)
+    for record in synthetic_update(1):
+        update.add(record)
+    update.scored = msgspec.structs.replace(update.scored, rewards=np.full_like(update.scored.rewards, reward))
+    numbers = TokenNumbers(advantage=advantage, returned=returned, baseline=baseline)
+    said = reasons(update, 0, facts_of(update).answer(0), 0, SETTINGS, numbers)
+    assert words in said

@@ -15,6 +15,7 @@ from rlplay.trace.records import Array
 from rlplay.ui.format.bars import moved
 from rlplay.ui.format.number_cells import signed
 from rlplay.ui.format.shown_text import quoted
+from rlplay.ui.format.step_word import worded
 from rlplay.ui.theme.inks import Palette
 from rlplay.ui.tokens.facts import AnswerFacts
 
@@ -60,7 +61,7 @@ def candidates(
     apart = any(abs(ref[i] - old[i]) >= SLIGHT for i in listed if i in ref and i in old)
     names = [quoted(pieces.get(i, "")) for i in listed]
     table = _Table(size, palette, names, "Q" if q else "ref" if apart else "", bool(new), shown)
-    lines = [table.heads(bool(ids))]
+    lines = [table.heads(bool(ids), facts.update.step_word)]
     for i, name in zip(listed, names, strict=True):
         style = palette.strong if i == chosen else palette.text
         first = _worth(q.get(pieces.get(i, ""))) if q else _probability(ref.get(i))
@@ -90,13 +91,13 @@ class _Table:
         """The name of the last line."""
         return "all others" if self._name > len("all others") else "others"
 
-    def heads(self, recorded: bool) -> list[Segment]:
-        """What each column has."""
+    def heads(self, recorded: bool, word: str) -> list[Segment]:
+        """What each column has; `word` names what is sampled."""
         room = self._name + self._bar + 1
         names = ("most likely next tokens", "most likely next", "likeliest", "") if recorded else ("",)
         head = next(words for words in names if len(words) <= room)
         numbers = "".join(f"{each:>{NUMBER}}" for each in (self._first, "old", "new") if each)
-        return [Segment(f"  {head:<{room}}{numbers}", self._palette.muted)]
+        return [Segment(f"  {worded(head, word):<{room}}{numbers}", self._palette.muted)]
 
     def row(
         self, name: str, first: str, before: str, probabilities: Sequence[float | None], style: Style, here: bool

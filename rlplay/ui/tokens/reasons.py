@@ -26,13 +26,17 @@ RIGHT = "correct"
 """The part of a reward that is 1 for a right answer and 0 for a wrong one."""
 
 
-def thought(facts: AnswerFacts, token: int) -> str:
-    """How likely the model found a token when it sampled it, and what it found likelier; "" if that is unknown."""
+def thought(facts: AnswerFacts, token: int, word: str) -> str:
+    """How likely the model found a token when it sampled it, and what it found likelier; "" if that is unknown.
+
+    `word` names what is sampled.
+    """
     sampled = facts.sampled
     own = float(np.exp(sampled.old_logprobs[token]))
     if not np.isfinite(own):
         return ""
-    said, ids = f"The model gave it {_about(own)}", [int(each) for each in sampled.top_ids[token]]
+    who = "model" if word == "token" else "policy"
+    said, ids = f"The {who} gave it {_about(own)}", [int(each) for each in sampled.top_ids[token]]
     chosen = int(sampled.token_ids[token])
     if not ids:
         return f"{said}."
@@ -88,11 +92,21 @@ def _judged(update: Update, completion: int, s: Settings, numbers: TokenNumbers)
         return f"The answer is {role}, so the {word} is pulled {way} ({signed(a).strip()})."
     if abs(a) < _NOTHING:
         return "That is as expected, so nothing pulls (advantage 0)."
-    against = "" if numbers.baseline is None or numbers.returned is None else f" {plain(numbers.baseline)}"
-    plausible = numbers.returned is not None and (numbers.returned - (numbers.baseline or 0.0)) * a > 0
-    why = f"{'Better' if a > 0 else 'Worse'} than the expected{against}" if plausible and against else (
-        f"{'Better' if a > 0 else 'Worse'} than average")  # fmt: skip
-    return f"{why}, so the {word} is pulled {way} (advantage {signed(a).strip()})."
+    return f"{_compared(update, completion, numbers)}, so the {word} is pulled {way} (advantage {signed(a).strip()})."
+
+
+def _compared(update: Update, completion: int, numbers: TokenNumbers) -> str:
+    """What the return is compared with, if that explains the sign of the advantage."""
+    better = "Better" if (numbers.advantage or 0.0) > 0 else "Worse"
+    if numbers.baseline is None or numbers.returned is None:
+        return f"{better} than average"
+    if ((numbers.returned - numbers.baseline) > 0) != (better == "Better"):
+        return f"{better} than average"
+    expected = f"than the expected {plain(numbers.baseline)}"
+    rewards = None if update.scored is None else update.scored.rewards
+    if rewards is not None and abs(float(rewards[completion]) - numbers.returned) < _SLIGHT:
+        return f"{better} {expected}"
+    return f"Its return {plain(numbers.returned)} is {better.lower()} {expected}"
 
 
 def _moved(facts: AnswerFacts, token: int, word: str) -> str:

@@ -158,7 +158,7 @@ marks of the chat template.
         completion, token = place
         width, height = self.scrollable_content_region.size
         numbers = facts.numbers(token, s.loss_type)
-        paragraphs = (thought(facts, token), reasons(update, completion, facts, token, s, numbers))
+        paragraphs = (thought(facts, token, self._word), reasons(update, completion, facts, token, s, numbers))
         said, why = (folded([(text, self.palette.text)], width, 0) if text else [] for text in paragraphs)
         # Both paragraphs should be in sight with the bars between them.
         room = height - 6 - len(said) - len(why)
