@@ -128,7 +128,7 @@ VERBS: dict[str, Verb] = {
         Verb("match_back", "previous found", ("F",), "look", "screen",
              "Go to the previous token or answer that / found."),
         Verb("panel", "view", ("p",), "look", "screen",
-             "Give the room to the next subject: all panels, one token, the answers, a curve, a map. tab moves on.",
+             "Give the room to the next subject: all panels, a token, the answers, a curve. tab moves the focus.",
              "answers, tokens, token or curves, or nothing", words="stage layout subject large big zoom"),
         Verb("walk", "walk", (), "look", "screen",
              "Walk on the map of a world: arrow keys move, esc ends. Your return is shown beside the policy's.",

@@ -22,6 +22,7 @@ from rlplay.ui.compat import ListedPalette, OverAnother
 from rlplay.ui.format.shown_text import within
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.main.playground import Playground
+from rlplay.ui.main.stages import fitting
 from rlplay.ui.plot.curve_view import single
 from rlplay.ui.status.footer import key_name
 from rlplay.ui.theme.themes import THEMES
@@ -60,6 +61,10 @@ def commands(play: Playground) -> Iterator[SystemCommand]:
     if play.session.asks:
         for side, choice in (("the first answer, A", "a"), ("the second answer, B", "b"), ("neither", "skip")):
             yield command(f"Better: {side}", "Label the current pair, and go to the next.", "prefer", choice)
+    for stage in fitting(play.session):
+        yield command(
+            f"Stage: {worded(stage, word)}", "Give the room of the screen to it.", "stage", stage, listed=False
+        )
     for lens in LENSES.values():
         yield command(f"Colour: {lens.title} ({lens.name})", worded(lens.reading, word), "lens", lens.name)
     for name in play.session.run.history.names():

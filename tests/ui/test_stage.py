@@ -9,6 +9,7 @@ from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.subject import subject
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.command_palette import commands
 from rlplay.ui.compat import notifications_of
 from rlplay.ui.main.stages import fitting
 from rlplay.ui.session.sources import ReplaySource
@@ -224,3 +225,9 @@ async def test_a_curve_has_its_place_beside_a_map_and_needs_the_room_on_a_narrow
             assert stages_of(app) == [then]
             panels = [panel for panel in app.panels.curves.seen if panel.region.area]
             assert "grad_norm" in {metric for panel in panels for metric in panel.view.metrics}
+
+
+async def test_the_palette_finds_the_stages_of_this_run():
+    async with on_screen(1) as (app, _, _pilot):
+        found = {each.title for each in commands(app.play) if each.title.startswith("Stage: ")}
+        assert found == {f"Stage: {name}" for name in fitting(app.play.session)}
