@@ -35,8 +35,8 @@ def near_tokens(question: Neighbours, state: State, store: SnapshotStore) -> Nei
         weight = _embedding(lm.policy, new)
         before, after = (_directions(weight, weights, state) for weights in (old, new))
     cosines = after @ after[token]
-    cosines[token] = -2.0
-    ids = cosines.topk(min(NEAREST, len(cosines) - 1)).indices
+    order = cosines.argsort(descending=True)
+    ids = order[order != token][:NEAREST]
     known = before @ before[token]
     digits = _digits(state)
     return NeighboursFound(
