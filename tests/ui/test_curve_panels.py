@@ -1,5 +1,6 @@
 """The curve panels together: one cursor, which metric takes a place, and how many fit."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,9 +11,10 @@ from rlplay.trace.records import Evaluated
 from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.parts.panel_messages import UpdatePicked
 from rlplay.ui.plot.curve_view import single
+from rlplay.ui.plot.guess import WORDS, Guess
 from rlplay.ui.pull.pull_map import PullMap
 from tests.recorded import synthetic_evaluated
-from tests.ui.curve_panels import Host, recorded, subtitle, title
+from tests.ui.curve_panels import CHOSEN, Host, recorded, subtitle, title
 from tests.ui.stage import on_screen, pressed, settled
 
 
@@ -199,3 +201,21 @@ async def test_a_picture_is_not_there_twice_once_there_is_room_again():
         views = [panel.view for panel in app.panels.curves.seen]
         assert len(views) == 4
         assert len([view for view in views if isinstance(view, PullMap)]) == 1
+
+
+async def test_the_curve_of_a_question_is_lit_and_has_room_for_the_answer():
+    history, live = recorded(3)
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        curves = app.query_one(CurvePanels)
+        curves.take(replace(curves.details, guess=Guess("kl", 3, 10, "rises")))
+        curves.show(history, live, CHOSEN)
+        await pilot.pause()
+        assert [panel.has_class("-lit") for panel in app.panels] == [False, True, False, False]
+        assert [WORDS in panel.render().plain for panel in app.panels] == [False, True, False, False]
+        assert app.panels[1].render().plain.split("\n")[-1].split()[-1] == "10"
+        curves.take(replace(curves.details, guess=None))
+        curves.show(history, live, CHOSEN)
+        await pilot.pause()
+        assert not any(panel.has_class("-lit") for panel in app.panels)
+        assert WORDS not in app.panels[1].render().plain

@@ -78,6 +78,17 @@ async def test_a_question_about_no_curve_takes_an_earlier_guess_away():
     assert stage.guesses == [("", 0, None)]
 
 
+async def test_the_next_text_takes_the_guess_away():
+    question = {"ask": {**LESSON[4]["ask"], "curve": "reward", "ways": ["falls", "rises"]}}
+    player, stage = playing([question, {"run": 3}, LESSON[6], {"say": "Next."}])
+    task = await settled(player)
+    player.answered(1)
+    await task
+    assert stage.guesses[-1] == ("reward", 3, "rises"), "the truth is compared with it"
+    await player.play()
+    assert stage.guesses[-1] == ("", 0, None)
+
+
 async def test_a_right_prediction_is_confirmed():
     player, stage = playing(LESSON[4:7])
     task = await settled(player)

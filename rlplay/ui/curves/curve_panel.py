@@ -48,8 +48,8 @@ class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
     CurvePanel {
         width: 1fr; height: 1fr; padding: 0 1; border: round $border;
         border-title-color: $text-muted; border-subtitle-color: $text-muted; border-subtitle-align: left;
-        &:focus { border: round $accent; }
         &.-lit { border: round $foreground; border-title-color: $foreground; }
+        &:focus { border: round $accent; }
         &.-words { content-align: center middle; text-align: center; color: $text-muted; }
     }
     """

@@ -225,7 +225,8 @@ class Lesson:
     # What the script asks for
 
     def say(self, text: str) -> None:
-        """Show a text."""
+        """Show a text; the question before it is settled."""
+        self._view.guess("", 0, None)
         self._say(text, [])
 
     async def ask(self, question: Ask) -> bool:

@@ -52,7 +52,10 @@ class ScriptView:
         play = self._playground
         history = play.session.run.history
         now = max(history.updates, default=0)
-        play.guess = Guess(history.named(metric), now, now + ahead, way) if metric else None
+        guess = Guess(history.named(metric), now, now + ahead, way) if metric else None
+        if guess == play.guess:
+            return
+        play.guess = guess
         if metric and way is None:
             play.exhibit([metric])
         play.session.touch("history")
