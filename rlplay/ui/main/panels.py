@@ -148,7 +148,7 @@ class Panels:
     @property
     def _beside_the_map(self) -> bool:
         """Whether a map has the room and a curve has some beside it."""
-        return self.stage == "map" and len(self.curves.seen) > 1
+        return self.stage == "map" and not self.narrow
 
     def focus(self, panel: str) -> None:
         """Bring the one of `PANELS` into view, and give it the keys."""
