@@ -125,7 +125,8 @@ KNOBS: dict[str, Knob] = {
              "Larger: answers that have become likelier count less.", 0.0001, 100.0, 0.5,
              needs=("surrogate", ("vespo",))),
         Knob("beta", "KL weight β", "objective",
-             "Price of a nat of KL to the anchor; in losses on pairs, the factor of the gap (in ORPO of its log-odds).",
+             "How strongly the policy is held near its anchor; in losses on pairs, the factor of the gap (in ORPO of "
+             "its log-odds).",
              "Rewards: at 0 the policy is free to drift and to game the reward; a high β keeps it near the anchor. "
              "DPO and similar losses: the larger β, the smaller the gap at which a pair loses its gradient.",
              0.0, 10.0, 0.05),

@@ -140,7 +140,7 @@ class Driver(Answering):
                         continue
                     self._go_to(self._done)
                     if isinstance(error, OwnError):
-                        first = "" if is_distrust(error) else "mend it, "
+                        first = "" if is_distrust(error) else "fix it, "
                         raise Halt(f"{error}; {first}then go on") from error
                     raise
                 self._tell(moment, closely=until == "token")

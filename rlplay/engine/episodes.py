@@ -150,7 +150,7 @@ def _halting(ask: Callable[[], Found]) -> Found:
         return ask()
     except Exception as error:
         what = str(error) if isinstance(error, OwnError) else f"{type(error).__name__}: {error}"
-        raise Halt(f"the environment failed: {what}; mend it, then go on") from error
+        raise Halt(f"the environment failed: {what}; fix it, then go on") from error
 
 
 def _before(batch: Batch, group: int, written: list[int]) -> list[int]:

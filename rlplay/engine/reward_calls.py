@@ -108,7 +108,7 @@ def _trainer_state(state: State) -> TrainerState:
 
 def _failed(name: str, error: BaseException) -> Halt:
     what = str(error) if isinstance(error, OwnError) else f"{type(error).__name__}: {error}"
-    return Halt(f"reward function {quote(name)} failed: {what}; mend it, then go on")
+    return Halt(f"reward function {quote(name)} failed: {what}; fix it, then go on")
 
 
 @cache
@@ -159,7 +159,7 @@ def _checked(name: str, answers: Any, texts: list[str]) -> list[Answer]:
         scores = [score for _, score in value] if isinstance(value, list) else [value]
         where = f"for completion {i}, {quote(texts[i])}"
         if not all(map(math.isfinite, scores)):
-            raise Halt(f"reward function {quote(name)} gave {value} {where}; mend it, then go on")
+            raise Halt(f"reward function {quote(name)} gave {value} {where}; fix it, then go on")
         if (largest := max(map(abs, [*scores, total(value)]), default=0.0)) > LARGEST:
             raise Halt(f"reward function {quote(name)} gave {compact(largest)} {where}, {TOO_LARGE}; {_SMALLER}")
     return read

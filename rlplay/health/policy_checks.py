@@ -35,6 +35,8 @@ tokens are e⁵ = 150 times as likely as under the reference, so the reference s
 PAID = 0.05
 """KL to the reference in nats per token from which its price may be what holds the reward."""
 CRITIC = 8
+ALL_ZERO = 5
+"""Updates with a learning rate of 0 after which no schedule explains it."""
 CLIPPED = 0.3
 
 
@@ -66,6 +68,8 @@ def too_far(run: Evidence) -> Finding | None:
 
 def too_short(run: Evidence) -> Finding | None:
     """The update moves the policy hardly at all."""
+    if (stopped := _without_a_rate(run)) is not None:
+        return stopped
     learned = {each.update for each in run.recent(WINDOW) if each.finished and not each.silent}
     moved = [x for n, x in run.series("kl_old") if n in learned and math.isfinite(x)]
     if len(moved) < SLOW or max(moved) >= STILL or run.settings.loss_type != "policy_gradient":
@@ -82,10 +86,26 @@ def too_short(run: Evidence) -> Finding | None:
     )
 
 
+def _without_a_rate(run: Evidence) -> Finding | None:
+    """The learning rate is 0, not only while it warms up."""
+    rates = [rate for _, rate in run.series("learning_rate")]
+    stated = "learning_rate" in run.on_record and run.settings.learning_rate == 0
+    if not rates or any(rates) or not (stated or len(rates) >= ALL_ZERO):
+        return None
+    return Finding(
+        "step too small",
+        "The learning rate is 0",
+        f"The learning rate of every update so far, {len(rates)} of them, was 0.",
+        "With a learning rate of 0 no weight moves.",
+        "Set learning_rate above 0.",
+        ("learning_rate",),
+    )
+
+
 def steps(run: Evidence) -> str:
-    if run.now.shift is None or run.now.shift > FAR:  # one update proves nothing
+    if not run.now.shift or run.now.shift > FAR:  # one update proves nothing
         return ""
-    return f"update {run.now.update} moved {percent(run.now.shift)} of the probability"
+    return f"update {run.now.update} changed predictions by {percent(run.now.shift)}"
 
 
 def repetition(run: Evidence) -> Finding | None:

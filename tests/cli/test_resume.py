@@ -92,7 +92,7 @@ def test_a_run_that_stopped_in_its_first_update_can_go_on(
 
     def halted(job: Job, *_: Any) -> int:
         begun.append(job)
-        raise Halt("reward function 'f' failed; mend it, then go on")
+        raise Halt("reward function 'f' failed; fix it, then go on")
 
     monkeypatch.setattr(headless, "run", halted)
     path = tmp_path / "a b.rlplay"

@@ -182,7 +182,7 @@ def test_a_mistake_pauses_the_run_with_its_line_and_is_mended_while_it_waits(
         def soft_clip(xp, ratio, advantages):
             return -ratio * nothing
     """)
-    with pytest.raises(Halt, match=r"my\.py:3: NameError: name 'nothing' is not defined; mend it, then go on"):
+    with pytest.raises(Halt, match=r"my\.py:3: NameError: name 'nothing' is not defined; fix it, then go on"):
         driver.advance("update", 1, lambda: False)
     file("""
         def soft_clip(xp, ratio, advantages):

@@ -81,7 +81,7 @@ def test_a_result_that_is_not_finite_names_the_function_its_lines_and_a_token(st
     said = halted(start, surrogate=name)
     assert f"{name.removesuffix(':f')}:2-4: f gives " in said
     assert "for one with ratio 1, advantages " in said
-    assert said.endswith("; mend it, then go on")
+    assert said.endswith("; fix it, then go on")
     assert "learning_rate" not in said
 
 

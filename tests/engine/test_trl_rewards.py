@@ -167,7 +167,7 @@ def test_an_asynchronous_reward(start: Start, tmp_path: Path) -> None:
 
 def test_a_mistake_in_an_asynchronous_reward_names_its_line(start: Start, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(ASYNC)
-    with pytest.raises(Halt, match=r"'uneven' failed: .*own\.py:14: ZeroDivisionError: .*division by zero; mend it"):
+    with pytest.raises(Halt, match=r"'uneven' failed: .*own\.py:14: ZeroDivisionError: .*division by zero; fix it"):
         played(start, load_reward(f"{tmp_path / 'own.py'}:broken"))
 
 

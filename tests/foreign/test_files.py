@@ -264,7 +264,8 @@ async def test_the_screen_shows_a_run_of_which_only_texts_are_known(tmp_path: Pa
         for _ in range(len(LENSES) + 1):
             await pressed(pilot, "c", "right")
             text = "\n".join("".join(s.text for s in strip) for strip in lines_of(app))
-            assert "appears after" not in text
+            assert "shown after" not in text
+            assert "shown once" not in text
             assert "appear after" not in text
             assert "algorithm not on record" in text
             assert "GRPO" not in text

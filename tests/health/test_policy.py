@@ -56,6 +56,16 @@ def test_steps_that_lead_nowhere() -> None:
         assert policy.too_short(other) is None
 
 
+def test_a_learning_rate_of_0_is_named_at_once() -> None:
+    found = policy.too_short(evidence(1, {"learning_rate": [0.0]}, settings={"learning_rate": 0.0}))
+    assert found is not None
+    assert found.title == "The learning rate is 0"
+    assert found.change == "Set learning_rate above 0."
+    warming = evidence(2, {"learning_rate": [0.0, 1e-6]}, settings={"learning_rate": 1e-5})
+    assert policy.too_short(warming) is None
+    assert policy.steps(evidence(shift=0.0)) == "", "no tick for a policy that did not move"
+
+
 def test_repetition_is_the_mean_of_three_updates() -> None:
     found = policy.repetition(evidence(repeats=[0.01, 0.0, 0.0, 0.1, 0.3, 0.5]))
     assert found is not None
@@ -237,7 +247,7 @@ def test_what_to_try_where_the_reward_is_flat(
 @pytest.mark.parametrize(
     ("fine", "run", "words"),
     [
-        (policy.steps, evidence(shift=0.05), "update 6 moved 5.0 % of the probability"),
+        (policy.steps, evidence(shift=0.05), "update 6 changed predictions by 5.0 %"),
         (policy.steps, evidence(shift=0.3), ""),
         (policy.steps, evidence(shift=None), ""),
         (policy.varied, evidence(repeats=0.02), "2.0 % of the four-token sequences repeat"),

@@ -54,7 +54,7 @@ async def test_what_has_no_values_yet_says_when_it_will():
         await settled(pilot)
         await pressed(pilot, "C")
         listed = app.screen.query_one(OptionList)
-        assert "appears after ③ credit" in str(listed.get_option("advantages").prompt)
+        assert "shown once credit is given" in str(listed.get_option("advantages").prompt)
         assert "appears" not in str(listed.get_option("probability").prompt)
 
 

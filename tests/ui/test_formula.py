@@ -170,8 +170,8 @@ def test_what_is_not_known_yet_is_not_filled_in():
         "S = −min(w·A, clip(w, 0.8, 1.2)·A)",
         "adds 1/(N·n)·S to L",
     ]
-    assert "w appears after ④ update" in words(told({}, advantage=0.5))
-    assert words(credit(decoded(CHOSEN), TokenNumbers()))[-1] == "appears after ③ credit"
+    assert "w shown once the update begins" in words(told({}, advantage=0.5))
+    assert words(credit(decoded(CHOSEN), TokenNumbers()))[-1] == "shown once credit is given"
 
 
 @pytest.mark.parametrize(

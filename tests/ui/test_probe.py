@@ -201,7 +201,7 @@ async def test_letters_that_are_no_key_say_where_they_are_typed_and_never_reach_
         for key in ("i", "h", "u", "J"):
             await pilot.press(key)
             assert app.screen is screen
-            assert "Capital letters are shortcuts here; tab to type." in str(screen.query_one(Static).visual)
+            assert "N, V, H, D and M are commands here; press tab to type." in str(screen.query_one(Static).visual)
         assert {type(command) for command in source.commands} == {Peek}
         await pilot.press("tab", "escape")
         assert app.focused is screen.query_one(ProbeText), "escape ends the typing first"

@@ -158,7 +158,7 @@ def test_held_out_prompts_of_two_moments() -> None:
     assert sum(section.counts.values()) == 1
     assert "unscored" not in section.counts
     assert sections(session, 4, 8)[0].note == "The two evaluations have no prompt in common."
-    assert sections(session, 4, 7)[0].note == "Both moments have the same newest evaluation, after update 4."
+    assert sections(session, 4, 7)[0].note == "No evaluation since the one after update 4; the next is after update 10."
     late = session_of(synthetic_started(), evaluated=found[1:])
     assert sections(late, 3, 9)[0].note == "No held-out answers are on record up to update 3."
     assert sections(session_of(), 3, 9)[0].note == "No held-out answers are on record up to update 3."

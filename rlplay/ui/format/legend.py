@@ -33,7 +33,13 @@ def coming(lens: Lens, reached: Phase) -> str:
 
 def later(phase: Phase, reached: Phase) -> str:
     """When the numbers of a phase appear in an update that has `reached` another; empty if it has ended."""
-    return f"appears after {PHASE_MARKS[phase]} {phase}" if PHASES.index(reached) < PHASES.index(phase) else ""
+    return f"shown {_WHEN[phase]}" if PHASES.index(reached) < PHASES.index(phase) else ""
+
+
+_WHEN: dict[Phase, str] = {
+    "sample": "once answers are sampled", "score": "once answers are scored", "credit": "once credit is given",
+    "update": "once the update begins", "after": "after the update",
+}  # fmt: skip
 
 
 def legend(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
+from rlplay.plain_yaml import PlainYamlError
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.trace.moments import VERDICTS, AskedTwice, Verdict, held_out_twice, trained_twice
 from rlplay.trace.records import Changed, Evaluated
 from rlplay.ui.session.session import Session
@@ -71,10 +74,19 @@ def _held_out(session: Session, before: int, after: int) -> Section:
         missing = before if one is None else after
         return Section(_HELD_OUT, [], f"No held-out answers are on record up to update {missing}.")
     if one.update == other.update:
-        return Section(_HELD_OUT, [], f"Both moments have the same newest evaluation, {_when(one)}.")
+        return Section(_HELD_OUT, [], f"No evaluation since the one {_when(one)}{_next_one(session, after)}.")
     asked = held_out_twice(one, other)
     evaluated = f"evaluated {_when(one)} and {_when(other)}"
     return Section(_HELD_OUT, asked, evaluated if asked else "The two evaluations have no prompt in common.")
+
+
+def _next_one(session: Session, after: int) -> str:
+    """When the run evaluates next, if it says so."""
+    started = session.run.started
+    with contextlib.suppress(msgspec.MsgspecError, PlainYamlError):
+        every = 0 if started is None or started.source else scenario_of(started).eval_every
+        return f"; the next is after update {(after // every + 1) * every}" if every else ""
+    return ""
 
 
 def _trained(session: Session, before: int, after: int) -> Section:

@@ -29,10 +29,10 @@ KEYS = (
     "`@` writer · `tab` prompt · `=` columns · `M` plain · `?` help · `esc` close"
 )
 FEW_KEYS = "`← → ↑ ↓` · `enter` force · `N` sample · `V` value · `H` training · `tab` · `esc` close"
-PROMPT = "your own prompt: tab comes here, enter asks"
+PROMPT = "Your own prompt (tab, then enter)"
 COLUMNS = "columns for the reward, for example answer: 4"
 TYPING = "typing {} · `enter` ask · `esc` back to the tokens"
-STRAY = "Capital letters are shortcuts here; `tab` to type."
+STRAY = "`N`, `V`, `H`, `D` and `M` are commands here; press `tab` to type."
 REPLAYED = "A recording has no model to ask. rlplay resume, with the run's name, starts one."
 ENDED = "The engine has ended: `esc`, then `r` to resume."
 ASKED = "Waiting for the engine …"
