@@ -65,3 +65,13 @@ async def test_what_was_looked_at_is_noted_with_what_is_done_next_and_only_where
         await app.play.perform("step", 1)
         look = RecordView("credit", 2, 1)
         assert source.commands[1:] == [look, Advance("step", 1), Advance("step", 1)], "what was only passed is not"
+
+
+async def test_without_colours_the_panel_with_the_focus_differs_from_the_others_in_the_past_too(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
+        await looking_back(pilot, source)
+        app.panels.inspector.focus()
+        await settled(pilot)
+        assert app.panels.inspector.styles.border_top[0] == "heavy"
+        assert app.panels.curves.seen[0].styles.border_top[0] == "dashed"
