@@ -271,9 +271,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         if self._sampled is None:
             self._layout.clear()
         else:
-            width = (
-                self.scrollable_content_region.width or self.app.size.width
-            )  # hidden, it has none: long lines cost less
+            # Hidden, it has no width, and long lines cost less.
+            width = self.scrollable_content_region.width or self.app.size.width
             self._layout.arrange(self._sampled, self._clips, self._order, width, self._signs, self._folds)
         self.rebuild()
 
