@@ -107,7 +107,7 @@ async def tab(served: Served) -> AsyncIterator[Tab]:
 async def test_a_tab_shows_the_playground_and_ends_it(served: Served) -> None:
     assert served.first_line.count("\n") == 1
     async with tab(served) as page:
-        await page.wait_for("Answers")
+        await page.wait_for("paused")
         await page.press("?")
         await page.wait_for("Every answer of the update")
         app, engine = served.app(), await served.engine()
@@ -120,7 +120,7 @@ async def test_a_tab_shows_the_playground_and_ends_it(served: Served) -> None:
 
 async def test_the_app_ends_with_a_server_that_is_killed(served: Served) -> None:
     async with tab(served) as page:
-        await page.wait_for("Answers")
+        await page.wait_for("paused")
         app, engine = served.app(), await served.engine()
         served.process.kill()
         await _there(lambda: _gone(app, engine))
