@@ -161,6 +161,9 @@ async def test_a_map_has_the_room_and_the_knobs_show_the_answers(tmp_path):
         await settled(pilot)
         assert stages_of(app) == ["map"]
         assert app.panels.curves.first.view == MAPS[2]
+        await pilot.resize_terminal(240, 67)
+        await settled(pilot)
+        assert app.panels.curves.subject.region.width > 2 * app.panels.side.region.width
         await pilot.resize_terminal(80, 24)
         await settled(pilot)
         assert seen(app) == {"subject"}
