@@ -60,7 +60,8 @@ def try_code(question: TryCode, state: State) -> Tried:
         return BothNumbers(place.label, place.completion, place.token, float(yours[at]), float(engine[at]), made_up)
 
     return Tried(
-        question.exercise, question.number, compared=found.compared, unit=check.unit, passed=found.first is None,
+        question.exercise, question.number, compared=found.compared - bool(check.gradient_of),  # not the loss
+        unit=check.unit, passed=found.first is None,
         first=None if found.first is None else both(found.first), rows=[both(at) for at in found.shown],
         remark=found.remark, printed=_start(printed),
     )  # fmt: skip

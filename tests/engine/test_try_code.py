@@ -247,6 +247,11 @@ def test_lines_change_nothing(states: Callable[[str, int], State]) -> None:
     assert all(torch.equal(each, weights[name]) for name, each in state.parameters.items())
 
 
+def test_the_loss_is_no_token(states: Callable[[str, int], State]) -> None:
+    state = states("reinforce", 0)
+    assert asked("reinforce", exercise_called("reinforce").solution, state).compared == material(state).mask.sum()
+
+
 def test_what_lines_print_is_kept(states: Callable[[str, int], State]) -> None:
     code = "def advantages(rewards):\n    print('length', len(rewards))\n    return rewards[5]"
     assert asked("baseline", code, states("baseline", 0)).printed == "length 16"

@@ -137,6 +137,7 @@ async def test_once_solved_the_engines_own_lines_are_a_key_away() -> None:
         page = editor(app)
         assert page.text == (Path(__file__).parents[2] / "rlplay/engine/loop.py").read_text()
         assert "optimize(" in page.document.get_line(page.marked - 1)
+        await until(pilot, lambda: page.scroll_y < page.marked <= page.scroll_y + page.size.height)
         await pressed(pilot, *"xu", "escape")
         assert isinstance(app.screen, WritingScreen)
         assert page.text == source_of("engine/loop.py")

@@ -39,6 +39,7 @@ training loop on one page.
     DEFAULT_CSS = """
     EngineLinesScreen > Vertical { width: 126; height: 90%; padding: 0; }
     """
+    CAPTIONED = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,q", "dismiss(None)", "close", priority=True),
@@ -58,4 +59,4 @@ training loop on one page.
     def on_mount(self) -> None:
         editor = self.query_one(CodeEditor)
         editor.mark(self._line)
-        editor.move_cursor((self._line - 1, 0), center=True)
+        self.call_after_refresh(editor.move_cursor, (self._line - 1, 0), center=True)
