@@ -103,10 +103,11 @@ def test_a_lesson_says_what_it_is_about(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", bundled())
-def test_a_lesson_asks_for_a_prediction_and_has_an_exercise(name: str) -> None:
+def test_a_lesson_asks_for_a_prediction_an_act_and_has_an_exercise(name: str) -> None:
     kinds = [type(step) for step in parse(load(name).script)]
     assert kinds.count(Ask) >= 1
     assert kinds.count(Exercise) >= 1
+    assert kinds.count(You) >= 1
 
 
 @pytest.mark.parametrize("name", [name for name in bundled() if load(name).world is not None])
