@@ -7,7 +7,7 @@ from textual.content import Content
 from rlplay.ui.world.short_numbers import short
 from rlplay.worlds.painting import BRUSHES, REWARD, Painting
 
-_KEY, _MUTED = "$accent", "$text-muted"
+_KEY, _MUTED = "bold $foreground", "$text-muted"
 _SIGNS = {"#": "▒", "I": "≈", "O": "○", "G": "★", ".": "·"}
 _GAP = 3
 
