@@ -1,6 +1,7 @@
 """Makes the README's moving picture from a real run: `python -m screenshots.animate`, about a minute.
 
-One update token by token and phase by phase, then a dozen whole ones; a frame is what the terminal showed.
+One update token by token and phase by phase, then seven whole ones, and at last the belief river; a frame is what the
+terminal showed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.terminal import Terminal, rlplay
 OUT = Path(__file__).parent / "learn-to-think.gif"
 _SIZE = (120, 35)
 _COLOURS = 160
-_TOKENS, _UPDATES = 4, 14
+_TOKENS, _UPDATES = 4, 8
 _BRIEF, _LONG = 600, 1800
 """Milliseconds that a frame stands."""
 
@@ -69,7 +70,7 @@ def main() -> None:
                 film.after(".", f"token {position}", _BRIEF)
             for number in range(2, _UPDATES + 1):
                 film.after("u", f"update {number} ", _BRIEF)
-            film.stands[-1] = 3 * _LONG
+            film.after("B", "Belief", 3 * _LONG)
         finally:
             terminal.close()
     film.save(OUT)

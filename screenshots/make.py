@@ -15,28 +15,26 @@ from tests.terminal import Terminal, rlplay
 HERE = Path(__file__).parent
 
 
-def learn_to_think(t: Terminal) -> None:
-    """After four updates, coloured by credit, the cursor on the token that got the most."""
-    _updates(t, 4)
-    t.press("c")
-    t.press("x")
+def opening(t: Terminal) -> None:
+    """The first frame: what a run taught the model, recorded, and the ways on."""
     t.settle()
 
 
 def belief(t: Terminal) -> None:
     """What the first token was likely to be, over the updates."""
-    _enlarged(t, "B")
+    t.press("B")
+    t.settle()
 
 
 def tree(t: Terminal) -> None:
     """The answers to one prompt, merged where they agree."""
-    _enlarged(t, "T")
+    t.press("T")
+    t.settle()
 
 
-def moments(t: Terminal) -> None:
-    """The held-out answers now beside those before training."""
-    t.press("O")
-    t.wait_for("Before and after", timeout=60)
+def surrogate(t: Terminal) -> None:
+    """The surrogate with its walls, and the tokens of four steps on one batch below it."""
+    t.press("K")
     t.settle()
 
 
@@ -86,21 +84,14 @@ class Scene(NamedTuple):
 THINK = ["learn-to-think"]
 CLIPS = [*THINK, "--set", "num_iterations=4", "--set", "learning_rate=1e-3"]
 SCENES = {
-    "learn-to-think": Scene((112, 36), THINK, learn_to_think),
-    "belief": Scene((120, 40), THINK, belief, 6, (0, 24, 60, 36)),
-    "tree": Scene((120, 40), THINK, tree, 6, (0, 13, 60, 24)),
-    "moments": Scene((70, 24), THINK, moments, 6, (1, 1, 69, 22)),
-    "map": Scene((120, 35), ["grid"], world, 45, (40, 22, 80, 31)),
+    "opening": Scene((112, 34), [], opening),
+    "belief": Scene((90, 30), THINK, belief, 6),
+    "tree": Scene((90, 30), THINK, tree, 6),
+    "map": Scene((112, 36), ["grid"], world, 5),
+    "surrogate": Scene((112, 34), CLIPS, surrogate, 4),
     "clipping": Scene((112, 36), CLIPS, clipped, 4),
     "compared": Scene((160, 45), THINK, compared),
 }
-
-
-def _enlarged(t: Terminal, key: str) -> None:
-    """Show a view in large curves."""
-    t.press("p")
-    t.press(key)
-    t.settle()
 
 
 def _updates(t: Terminal, count: int) -> None:
@@ -128,7 +119,7 @@ def take(scene: Scene, arguments: list[str], home: str, out: Path) -> None:
     """Open rlplay with these `arguments`, play the scene and write its picture to `out`."""
     terminal = Terminal(rlplay(*arguments), *scene.size, {"RLPLAY_HOME": home})
     try:
-        terminal.wait_for("end of the rec" if scene.updates else "paused", timeout=180)
+        terminal.wait_for("end of the rec" if scene.updates else "paused|live", timeout=180)
         terminal.settle()
         scene.play(terminal)
         paint(terminal.screen, out, scene.part)
