@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from rlplay.algorithms.settings import Settings
@@ -32,6 +33,11 @@ from rlplay.trace.questions import (
     TryCode,
     WhatIf,
 )
+from rlplay.trace.settings_timeline import Point
+from rlplay.trace.update import Phase
+
+KEPT_FOR_QUESTIONS = 64 << 20
+"""Bytes of a finished update's batch that stay at hand for questions while the next is sampled, at most."""
 
 
 class Answering:
@@ -59,6 +65,9 @@ class Answering:
     @property
     @abstractmethod
     def _at_border(self) -> bool: ...
+
+    @abstractmethod
+    def _settings_at(self, point: Point) -> Settings: ...
 
     @abstractmethod
     def _go_to(self, update: int) -> None: ...
@@ -99,12 +108,30 @@ class Answering:
         if batch is not None and (batch.advantages is not None or self._kept is None):
             return self._state
         if self._kept is None and self._done and self._at_border:
-            self._last_end.close()
             update = self._done
-            self._go_to(update - 1)
-            self._repeat(update)
-            self._kept = self._state.batch
+            with self._back_afterwards():
+                self._go_to(update - 1)
+                self._repeat(update)
+                batch = self._state.batch
+            self._state.batch, self._kept = batch, unless_large(batch)
+            return self._state
         return replace(self._state, batch=self._kept)
+
+    @contextmanager
+    def _back_afterwards(self) -> Iterator[None]:
+        """Whatever happens within, the run is then at the end of the last update, with the weights that it had.
+
+        They are read from a snapshot: an update that is repeated may lead elsewhere, as on a GPU, or fail, as with a
+        reward function that needs a network.
+        """
+        self._last_end.close()
+        update, batch, kept = self._done, self._state.batch, self._kept
+        with self._store.holding(self._state):
+            try:
+                yield
+            finally:
+                self._go_to(update)
+                self._state.batch, self._kept = batch, kept
 
     def probe(self, question: AnyProbe | AnyWeights, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
         """The answers to a question about a prefix, by the latest settings, or about the weights; see `probe.py`.
@@ -120,15 +147,19 @@ class Answering:
 
     def _reach(self, question: Reach, interrupted: Callable[[], bool]) -> Iterator[Reached]:
         """The newest update with other rewards; the run is then where it was. Raises ValueError as `check_reach`."""
-        self._last_end.close()
         update, batch = self._done, check_reach(question, self._state.batch, self._done)
 
         def before() -> State:
             self._go_to(update - 1)
             return self._state
 
-        try:
-            yield from reach(question, batch, before, self._plan.seed, interrupted)
-        finally:
-            self._go_to(update)
-            self._state.batch = batch
+        def settings_of(phase: Phase) -> Settings:
+            return self._settings_at((update, phase))
+
+        with self._back_afterwards():
+            yield from reach(question, batch, before, settings_of, self._plan.seed, interrupted)
+
+
+def unless_large(batch: Batch | None) -> Batch | None:
+    """The batch, unless it is too large to stay at hand while the next one is sampled."""
+    return batch if batch is not None and batch.size <= KEPT_FOR_QUESTIONS else None

@@ -21,7 +21,7 @@ from rlplay.algorithms.settings import Settings, exact
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.containment import OwnError
 from rlplay.engine import ranks
-from rlplay.engine.answering import Answering
+from rlplay.engine.answering import Answering, unless_large
 from rlplay.engine.batch import Batch
 from rlplay.engine.change_record import changed
 from rlplay.engine.evaluate import Evaluating
@@ -67,8 +67,6 @@ from rlplay.trace.runfile import RunReader
 from rlplay.trace.settings_timeline import Point, SettingsTimeline, next_point
 from rlplay.trusted import is_distrust
 
-KEPT_FOR_QUESTIONS = 64 << 20
-"""Bytes of a finished update's batch that stay at hand for questions while the next is sampled, at most."""
 _LOOK_EVERY = 0.1
 """Seconds between looks at completions that are being sampled, unless stepping by token."""
 _LOOK_SHARE = 10
@@ -295,8 +293,7 @@ class Driver(Answering):
         if ends_phase(moment):
             self._enter(point_after(self._point, moment))
         if isinstance(moment, Finished):
-            batch = self._state.batch
-            self._kept = batch if batch is not None and batch.size <= KEPT_FOR_QUESTIONS else None
+            self._kept = unless_large(self._state.batch)
             self._last_end.begin(moment, self._state, stage_at(self._plan.stages, self._done) == self._state.stage)
             self._cross()
         else:

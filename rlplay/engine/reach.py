@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import torch
 
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch
 from rlplay.engine.credit_phase import credit
 from rlplay.engine.optimize import optimize
@@ -14,9 +15,12 @@ from rlplay.engine.policy_gradient import gradients
 from rlplay.engine.state import State
 from rlplay.engine.value_learning import explore
 from rlplay.trace.questions import Reach, Reached
+from rlplay.trace.update import Phase
 
 Before = Callable[[], State]
 """Takes the run back to before the update of the batch at hand, and gives its state; see `Driver.answers`."""
+SettingsOf = Callable[[Phase], Settings]
+"""The settings that a phase of that update read."""
 
 
 def check_reach(question: Reach, batch: Batch | None, update: int) -> Batch:
@@ -25,17 +29,24 @@ def check_reach(question: Reach, batch: Batch | None, update: int) -> Batch:
         raise ValueError("after a start, an undo or a resume the engine has no answers until the next update")
     if batch.update != update:
         raise ValueError("an update is under way: finish it, then ask")
-    if batch.rewards is None or batch.advantages is None or batch.outcomes is None:
-        raise ValueError("these answers have no reward: the update learned from given answers")
+    passes = batch.passes
+    if passes is None or passes.settings.loss_type != "policy_gradient":
+        raise ValueError("another reward needs loss_type=policy_gradient: other losses have no credit to repeat")
+    if passes.settings.multi_objective_aggregation == "normalize_then_sum":
+        raise ValueError("with multi_objective_aggregation=normalize_then_sum an answer has no single reward to change")
+    assert batch.rewards is not None
+    assert batch.outcomes is not None
     if not (0 <= question.completion < len(batch.lengths) and 0 <= question.token < batch.lengths[question.completion]):
         raise ValueError("the answer has no such token")
     if batch.rewards[question.completion].isnan():
         raise ValueError("no reward function answered for this answer, so it counts for nothing")
+    if passes.settings.reward_stream != "outcome" and batch.outcomes[question.completion].isnan():
+        raise ValueError("the steps of this answer earn its reward, so the whole has none to change")
     return batch
 
 
 def reach(
-    question: Reach, batch: Batch, before: Before, seed: int, interrupted: Callable[[], bool]
+    question: Reach, batch: Batch, before: Before, settings_of: SettingsOf, seed: int, interrupted: Callable[[], bool]
 ) -> Iterator[Reached]:
     """How likely the token would be after the update, for each reward of its answer; one answer after each.
 
@@ -49,7 +60,7 @@ def reach(
         if interrupted() and found:
             break
         state = before()
-        replayed(state, rewarded(batch, row, reward), seed)
+        replayed(state, rewarded(batch, row, reward), settings_of, seed)
         found.append(probability(state, batch, row, token))
         yield Reached(
             row, token, batch.update, rewards=question.rewards[: len(found)], probabilities=[*found],
@@ -70,13 +81,15 @@ def rewarded(batch: Batch, row: int, reward: float) -> Batch:
     )  # fmt: skip
 
 
-def replayed(state: State, batch: Batch, seed: int) -> None:
+def replayed(state: State, batch: Batch, settings_of: SettingsOf, seed: int) -> None:
     """Credit and optimizer steps of `batch`, as `loop.learn_from_rewards` takes them; `state` is before them."""
     state.batch = batch
     state.repaint()
     explore(state)
     state.lm.run_as(state.settings)
+    state.settings = settings_of("credit")
     credit(batch, state)
+    state.settings = settings_of("update")
     every = len(batch.group)
     for _ in optimize(batch, every, lambda rows: gradients(batch, rows, state), state, seed):
         pass

@@ -143,6 +143,23 @@ class SnapshotStore:
         """The updates whose snapshots are there, in order."""
         return sorted(update for update in self._kept() if _is_own(self.path(update)))
 
+    @contextmanager
+    def holding(self, state: State) -> Iterator[None]:
+        """Within it there is a snapshot of the state after its last finished update, whatever the budget.
+
+        Raises OSError or SafetensorError if it cannot be written.
+        """
+        update = state.update
+        lent = update not in self.kept()
+        if lent:
+            size = _written(_on_host(_contents(state)), self.path(update))
+            self._writer.add_snapshot(update, self.path(update), size)
+        try:
+            yield
+        finally:
+            if lent:
+                self._drop(update)
+
     def forget_after(self, update: int) -> None:
         """Delete the snapshots of an abandoned branch."""
 

@@ -46,7 +46,11 @@ def what_if(state: State, settings: Settings, changes: SomeSettings, seed: int) 
         raise ValueError("after a start, an undo or a resume the engine has no answers until the next update")
     if batch.advantages is None:
         raise ValueError("this update has no credit yet; a preview needs phase ③")
-    passes = batch.passes or Passes.begun(batch, state.settings, state.kl_coef)
+    learned = batch.passes
+    if batch.update <= state.update if learned is None else learned.settings.loss_type != "policy_gradient":
+        # Of an earlier stage; pairs without a label are not even passed over.
+        raise ValueError("the last answers have no rewards; those of this stage come with its first update")
+    passes = learned or Passes.begun(batch, state.settings, state.kl_coef)
     wanted = apply_all(settings, changes)
     allow_functions(wanted)
     held = {name: getattr(passes.settings, name) for name, knob in KNOBS.items() if knob.group in _FIXED}

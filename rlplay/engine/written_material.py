@@ -23,6 +23,9 @@ def material(state: State) -> Material:
     settings = state.settings if batch.passes is None else batch.passes.settings
     rewards = _given(batch.rewards)
     scored = rewards is not None and not np.isnan(rewards).any()
+    beta = state.kl_coef if batch.passes is None else batch.passes.beta
+    priced = settings.kl_placement == "reward" and beta != 0
+    paid = scored and (not priced or batch.advantages is not None)  # the KL to the reference comes with credit
     read = batch.old_logprobs if batch.passes is None else batch.passes.logprobs
     columns = [batch.prompts.examples[g].columns for g in batch.on_host("group")[0].tolist()]
     mask: Array = batch.known_masks[0].numpy()
@@ -34,7 +37,7 @@ def material(state: State) -> Material:
         old_logprobs=_array(batch.old_logprobs),
         ref_logprobs=_given(batch.ref_logprobs),
         rewards=rewards if scored else None,
-        stream=token_rewards(batch, settings, 0.0).numpy() if scored else None,
+        stream=token_rewards(batch, settings, beta).numpy() if paid else None,
         advantages=_given(batch.advantages),
         values=_given(batch.values),
         texts=batch.completions,

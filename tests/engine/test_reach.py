@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from rlplay.engine.driver import Driver
+from rlplay.engine.snapshots import SnapshotStore
 from rlplay.trace.questions import Reach, Reached
 from rlplay.trace.records import AnyRecord, Finished, Sampled, Scored, Stepped
 
@@ -77,6 +78,49 @@ def test_the_run_goes_on_as_if_nobody_had_asked(start: Start) -> None:
     assert np.array_equal(ours.logprobs, theirs.logprobs)
     weights = (driver._state.parameters.values() for driver in (asked, other))
     assert all(torch.equal(one, two) for one, two in zip(*weights, strict=True))
+
+
+def test_each_phase_has_the_settings_that_it_had(start: Start) -> None:
+    driver, records = start(**FAST, beta=0.1)
+    driver.advance("phase", 2, never)
+    driver.set({"learning_rate": 0.05, "scale_rewards": "none"})
+    driver.advance("update", 1, never)
+    scored, finished = last(records, Scored), last(records, Finished)
+    (found,) = answers(driver, 0, 1, [float(scored.rewards[0])])
+    assert found.probabilities[0] == pytest.approx(float(np.exp(finished.logprobs[1])), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"algorithm": "dpo"}, "loss_type=policy_gradient"),
+        ({"algorithm": "sft"}, "loss_type=policy_gradient"),
+        ({"multi_objective_aggregation": "normalize_then_sum"}, "no single reward"),
+        ({"reward": "halves", "reward_stream": "process"}, "the steps of this answer"),
+    ],
+)
+def test_where_a_reward_would_change_nothing_it_is_refused(start: Start, given: dict[str, Any], why: str) -> None:
+    driver, _ = go(start, 1, **given)
+    with pytest.raises(ValueError, match=why):
+        answers(driver, 0, 1, [1.0, 2.0])
+
+
+def test_the_run_is_where_it_was_also_without_a_snapshot(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SnapshotStore, "_is_due", lambda *_: False)
+    driver, _ = go(start)
+    before = {name: weight.detach().clone() for name, weight in driver._state.parameters.items()}
+    monkeypatch.setattr("rlplay.engine.reach.replayed", fail)
+    with pytest.raises(OSError, match="away"):
+        answers(driver, 0, 1, [1.0])
+    assert driver.status().update == 2
+    assert all(torch.equal(before[name], weight) for name, weight in driver._state.parameters.items())
+    assert driver._store.kept() == []
+    driver.advance("update", 1, never)
+    assert driver.status().update == 3
+
+
+def fail(*_: Any) -> None:
+    raise OSError("the judge is away")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from rlplay.exercises.verdict import same
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.trace.questions import Tried, TryCode
+from rlplay.trace.records import AnyRecord, Credited
 
 PLAYED: dict[str, tuple[str, int, dict[str, Any]]] = {
     "reward": ("two-plus-two", 1, {}),
@@ -266,4 +267,15 @@ def test_a_run_without_a_batch_says_so(start: Callable[..., tuple[Driver, list[A
         next(driver.answers(TryCode("baseline", "", 0), lambda: False))
     with pytest.raises(ValueError, match="unknown exercise"):
         next(driver.answers(TryCode("basline", "", 0), lambda: False))
+    driver.close()
+
+
+def test_returns_count_the_kl_that_the_rewards_include(start: Callable[..., tuple[Driver, list[AnyRecord]]]) -> None:
+    driver, records = start(beta=0.3, kl_placement="reward", returns="to_go", learning_rate=1e-2)
+    driver.advance("update", 2, lambda: False)
+    tried = try_code(TryCode("returns", exercise_called("returns").solution), driver._state)
+    credited = next(each for each in reversed(records) if isinstance(each, Credited))
+    assert credited.returns is not None
+    assert tried.passed
+    assert [row.engine for row in tried.rows] == pytest.approx(credited.returns[: len(tried.rows)], rel=1e-5)
     driver.close()

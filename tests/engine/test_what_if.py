@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from msgspec.structs import asdict
 
+from rlplay.engine.batch import Batch
 from rlplay.engine.driver import Driver
+from rlplay.engine.score import score
+from rlplay.engine.state import Halt, State
 from rlplay.link.messages import EVENTS
+from rlplay.scenario.schema import Stage
 from rlplay.trace.questions import Imagined
-from rlplay.trace.records import AnyRecord, Credited, Stepped
+from rlplay.trace.records import AnyRecord, Credited, Scored, Stepped
 from rlplay.trace.update import Update
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
@@ -245,6 +251,41 @@ def test_a_preview_after_an_undo_changes_nothing(start: Start) -> None:
         for run, asks in (("asked.rlplay", True), ("not.rlplay", False))
     )
     assert np.array_equal(one.logprobs, two.logprobs)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_rewards_that_are_others_each_time_or_fail_cost_nothing(
+    start: Start, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    driver, _ = go(start, count=2)
+    driver.rewind(1)
+    before = {name: weight.detach().clone() for name, weight in driver._state.parameters.items()}
+
+    def moody(batch: Batch, state: State) -> Scored:
+        if fails:
+            raise Halt("the judge is away")
+        scored = score(batch, state)
+        assert batch.rewards is not None
+        batch.rewards = batch.rewards.flip(0)
+        return scored
+
+    monkeypatch.setattr("rlplay.engine.loop.score", moody)
+    with pytest.raises(Halt, match="away") if fails else nullcontext():
+        driver.what_if({"epsilon": 0.1})
+    monkeypatch.undo()
+    assert all(torch.equal(before[name], weight) for name, weight in driver._state.parameters.items())
+    driver.advance("update", 1, lambda: False)
+    assert driver.status().update == 2
+    driver.close()
+
+
+def test_pairs_of_an_earlier_stage_are_not_taken_for_rewarded_answers(start: Start) -> None:
+    stages = [Stage("pairs", 1, {"algorithm": "dpo"}), Stage("rewards", 1, {"algorithm": "grpo"})]
+    driver, _ = start(scenario={"stages": stages})
+    driver.advance("update", 1, lambda: False)
+    with pytest.raises(ValueError, match="with its first update"):
+        driver.what_if({"epsilon": 0.1})
+    driver.close()
 
 
 def test_before_there_is_credit_and_after_a_rewind_to_the_start_there_is_nothing_to_tell(start: Start) -> None:
