@@ -153,6 +153,29 @@ def test_a_run_without_an_update_is_refused(tmp_path: Path) -> None:
         export_html(run, tmp_path / "run.html")
 
 
+@pytest.mark.parametrize(
+    ("given", "play", "about"),
+    [
+        ({}, "rlplay mine.yaml", "mine · "),
+        ({"source": "verl", "model": "unknown model"}, "", "unknown model · verl · "),
+    ],
+)
+def test_a_page_names_no_folder_and_no_command_that_another_trainer_lacks(
+    tmp_path: Path, given: dict[str, str], play: str, about: str
+) -> None:
+    text = {"name": "mine", "title": "Mine", "question": "", "origin": "/home/someone/mine.yaml"}
+    run = tmp_path / "run.rlplay"
+    started = synthetic_started(scenario_text=yaml.safe_dump(text), **{"model": "/home/someone/mine"} | given)
+    writer = RunWriter.create(run, started)
+    for record in synthetic_update(1):
+        writer.append(record)
+    writer.close()
+    data = exported(run)
+    assert data["play"] == play
+    assert about in data["about"]
+    assert "someone" not in run.with_suffix(".html").read_text(encoding="utf-8")
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_script_of_the_page_is_javascript(tmp_path: Path) -> None:
     page = tmp_path / "run.html"

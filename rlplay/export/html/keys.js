@@ -60,13 +60,13 @@ find("run").addEventListener("click", play);
 
 function begin() {
   find("title").textContent = data.title;
-  find("question").textContent = `${data.question} · ${data.about} · recorded`;
+  find("question").textContent = [data.question, data.about, "recorded"].filter(Boolean).join(" · ");
   find("slider").max = data.frames.length - 1;
   document.body.classList.toggle("world", Boolean(data.world));
   const footer = find("keys"), list = element("dl");
   for (const name of IN_FOOTER) footer.append(element("b", "", NAMES[name] || name), ` ${KEYS[name][1]}   `);
   for (const [name, [, title]] of Object.entries(KEYS)) list.append(element("dt", "", "", element("kbd", "", NAMES[name] || name)), element("dd", "", title));
-  find("help").append(element("h2", "", "Keys"), list, element("p", "quiet", `Made by rlplay ${data.version}. To train it yourself: ${data.play}`));
+  find("help").append(element("h2", "", "Keys"), list, element("p", "quiet", `Made by rlplay ${data.version}.${data.play ? ` To train it yourself: ${data.play}` : ""}`));
   show(data.frames.findIndex((frame) => answersOf(frame).length));
 }
 begin();

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def page_data(reader: RunReader) -> Shown:
     return {
         "title": visible(scenario.title),
         "question": visible(scenario.question),
-        "about": f"{_algorithms(reader)} · {visible(reader.started.model)} · {reader.began:%Y-%m-%d}",
+        "about": " · ".join(part for part in _about(reader) if part),
         "word": word,
         "world": None if world is None else board(world),
         "words": playback.words.texts,
@@ -68,7 +68,7 @@ def page_data(reader: RunReader) -> Shown:
         "panels": _panels(scenario, playback),
         "lesson": lesson.items if lesson.items else [],
         "lessonEnds": told,
-        "play": f"rlplay {visible(scenario.origin or scenario.name)}",
+        "play": "" if reader.started.source else f"rlplay {visible(Path(scenario.origin or scenario.name).name)}",
         "version": __version__,
     }
 
@@ -100,6 +100,15 @@ def _inert(json: str) -> str:
 def _hash(text: str) -> str:
     """What a content security policy allows to run: this text and no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _about(reader: RunReader) -> Iterator[str]:
+    """Algorithms, model, another trainer and day; of a folder the name alone, as the page may go to anyone."""
+    model = reader.started.model
+    yield _algorithms(reader)
+    yield visible(Path(model).name if Path(model).is_absolute() else model)
+    yield visible(reader.started.source)
+    yield f"{reader.began:%Y-%m-%d}"
 
 
 def _algorithms(reader: RunReader) -> str:
