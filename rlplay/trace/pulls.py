@@ -95,6 +95,13 @@ class Pulls:
         return np.array([self.advantage.min(), self.advantage.max()], dtype=np.float64)
 
 
+def has_pulls(update: Update) -> bool:
+    """Whether the ratios of `pulls` can be known: one optimizer step alone needs the pass after the update."""
+    if not update.steps or update.credited is None:
+        return False
+    return update.finished is not None or update.steps[-1].epochs * update.steps[-1].minibatches > 1
+
+
 def pulls(update: Update | None) -> Pulls | None:
     """The tokens of the last optimizer step; None before it, or where a trainer recorded no advantages or ratios.
 

@@ -13,7 +13,7 @@ from rlplay.trace.records import Stepped, spans
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
-from rlplay.ui.pull.pull_map import ALL_EQUAL, DENSE, DOWN, NO_STEP, SILENCED, SILENT, UP, PullMap, _cells
+from rlplay.ui.pull.pull_map import ALL_EQUAL, DENSE, DOWN, NO_STEP, SILENCED, SILENT, UP, PullMap, _cells, _name_axis
 from rlplay.ui.pull.pull_plane import plane
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, settled, text_of, until
@@ -164,6 +164,34 @@ async def test_the_key_puts_it_up_and_one_step_shows_it_in_place_of_the_ratios()
         await until(pilot, lambda: any(isinstance(panel.view, PullMap) for panel in app.panels.curves.panels))
         panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, PullMap))
         assert set(text_of(panel)) & set(DENSE)
+
+
+async def test_the_map_of_the_last_update_stays_until_the_next_has_its_own() -> None:
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
+        source.update(1, steps=1)
+        await settled(pilot)
+        source.records(synthetic_update(2, steps=1)[:-1])
+        await settled(pilot)
+        panel = app.panels.curves.panels[2]
+        assert str(panel.border_title) == "Pull map · after update 1"
+        assert set(text_of(panel)) & set(DENSE)
+        source.records(synthetic_update(2, steps=1)[-1:])
+        await settled(pilot)
+        assert str(panel.border_title) == "Pull map · after the update"
+
+
+def test_without_colours_the_key_says_where_each_sign_is() -> None:
+    source = PlotData(History(), recorded(1), decoded({"algorithm": "grpo"}), plain=True)
+    assert "above ┈ A > 0, below A < 0" in PullMap().titles(source, None, False)[1].plain
+
+
+@pytest.mark.parametrize(
+    ("labels", "named"),
+    [(["", "3", "", "0"], "A3 0"), (["3", "", "0", ""], "3 0 "), (["3", "", "", "", "0"], "3 A 0")],
+)
+def test_the_axis_is_named_apart_from_its_numbers(labels: list[str], named: str) -> None:
+    _name_axis(labels)
+    assert "".join(label or " " for label in labels) == named
 
 
 @pytest.mark.parametrize("steps", [1, 4])

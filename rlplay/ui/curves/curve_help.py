@@ -46,15 +46,16 @@ bar is clipped: A > 0 above the band or A < 0 below it, so the surrogate's gradi
 entropy bonus in the loss still acts). Tokens outside the band on the other side still get a gradient. Clipping does not
 bound the ratio.
 
-**Pull map** (`P`) has every sampled token at its importance ratio across and its advantage A up: • for 1 or 2 tokens, ●
-from 3 on, █ from 10 on. Blue dots have A > 0, orange ones A < 0, by the majority. In the last of several optimizer
-steps, a yellow × has silent tokens: they are clipped, so the surrogate gives them no gradient. With one step per batch
-every ratio in that step is 1, so the map shows the ratio after the update; it then takes the place of Ratio too. "Moved
-with A" is the share of tokens that became likelier with A > 0 or less likely with A < 0, of all that moved. Tokens
-share weights, so it need not be 100 %. Ratios beyond the ends are drawn at the ends, marked ≤ and ≥. Drag a box with
-the mouse, or press `enter` for one region after the other (between 1 and the bounds, A > 0, then A < 0): Tokens and
-Answers then show only what is in it, its edges excluded, in every update. `f` and `F` go from token to token, `esc`
-shows all again. Tokens names the box as `/` takes it, as in `ratio 0.8..1.2 A 0..`; an end without a number is open.
+**Pull map** (`P`) has every sampled token at its importance ratio across and its advantage A up: • for 1 or 2 tokens,
+● from 3 on, █ from 10 on. Blue dots have A > 0, orange ones A < 0, by the majority. In the last of several optimizer
+steps, a yellow × has clipped tokens: the surrogate gives them no gradient. With one step per batch every ratio in that
+step is 1, so the map shows the ratio after the update; it then takes the place of Ratio too. "Moved as their advantage
+asked" is the share of tokens that became likelier with A > 0 or less likely with A < 0, of all that moved. Tokens
+share weights, so it need not be 100 %. Until the next update has its ratios, the map of the one before remains. Ratios
+beyond the ends are drawn at the ends, marked ≤ and ≥. Drag a box with the mouse, or press `enter` for one region after
+the other (between 1 and the bounds, A > 0, then A < 0): Tokens and Answers then show only what is in it, its edges
+excluded, in every update. `f` and `F` go from token to token, `esc` shows all again. Tokens names the box as `/` takes
+it, as in `ratio 0.8..1.2 A 0..`; an end without a number is open.
 
 **Trust region** replaces Ratio if surrogate=trpo: the search for one step. Each bar is an iteration of conjugate
 gradient; its height is the residual (logarithmic, three orders of magnitude). Below are the steps tried, as shares of

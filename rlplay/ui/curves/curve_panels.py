@@ -17,6 +17,7 @@ from textual.widget import Widget
 from rlplay.algorithms.settings import UNKNOWN, Settings
 from rlplay.trace.history import History
 from rlplay.trace.metrics import pair_of
+from rlplay.trace.pulls import has_pulls
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.curves.elsewhere import Elsewhere
@@ -70,6 +71,7 @@ class CurvePanels(Widget):
         self._due: list[tuple[CurvePanel, PlotData]] = []
         self._source: PlotData | None = None
         self._stepped: Update | None = None
+        self._pulled: Update | None = None  # the last one that has a pull map
         self._settings = UNKNOWN
         self._cursor = 0, 0
         self._arranged_for: World | None = None
@@ -152,6 +154,8 @@ class CurvePanels(Widget):
             live.steps or live.searched or (self._stepped is not None and live.number < self._stepped.number)
         ):
             self._stepped, self._settings = live, settings
+            if has_pulls(live) or (self._pulled is not None and live.number < self._pulled.number):
+                self._pulled = live
         self._take(overview(settings, self.details.world, self.details.wanted), settings)
         if self._arranged_for is not self.details.world:
             self.rearrange()
@@ -163,7 +167,7 @@ class CurvePanels(Widget):
         source = replace(
             source, beliefs=self.details.beliefs, evaluations=self.details.evaluations, box=self.details.box,
             guess=self.details.guess, steered=self.details.steered, foreign=self.details.foreign,
-            on_record=self.details.on_record, repainted=repainted,
+            on_record=self.details.on_record, repainted=repainted, pulled=self._pulled,
         )  # fmt: skip
         self._source = source
         for panel in self.panels:

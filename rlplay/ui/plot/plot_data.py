@@ -52,6 +52,7 @@ class PlotData:
     beliefs: Beliefs | None = None  # the candidates of every update
     evaluations: Evaluations | None = None  # the held-out answers
     box: PlaneBox | None = None  # of the pull map, which filters the tokens
+    pulled: Update | None = None  # the last one with a pull map, if that is not `live`
     bands: tuple[int, ...] = ()  # tokens with a band of the river, if not those of the run alone
     guess: Guess | None = None  # of a lesson's question
     plain: bool = False  # the terminal has no colours
@@ -63,6 +64,11 @@ class PlotData:
     walk: Walk | None = None  # that the user makes in the world
     painting: Painting | None = None  # of the world, by the user
     repainted: bool = False  # since the walks of the update on the screen
+
+    @property
+    def mapped(self) -> Update | None:
+        """The update of the pull map: the last one whose ratios are known, while a newer one has none yet."""
+        return self.live if self.pulled is None else self.pulled
 
     @property
     def span(self) -> tuple[int, int]:

@@ -27,6 +27,13 @@ SILENCED, DENSE = "×", "•●█"
 """The signs of a cell: clipped tokens, and from 1, 3 and 10 tokens on."""
 _FROM = (1, 3, 10)
 _KEY = " ".join(f"{sign} {least}" for sign, least in zip(DENSE, _FROM, strict=True))
+_SIGNS = {
+    False: Content.assemble(("A > 0", UP), " ", ("A < 0", DOWN)),
+    True: Content("above ┈ A > 0, below A < 0"),
+}
+"""The key to the sign of A: colours, or without them the side of the rule."""
+_ROOMY = 60
+"""Columns from which on the titles use whole words."""
 ALL_EQUAL = "Every advantage of this update is 0, so no token is pulled."
 
 
@@ -42,20 +49,20 @@ class PullMap(OfUpdate):
 
     def state(self, source: PlotData) -> object:
         """The last optimizer step, whether the update has ended, and the settings that bound its ratios."""
-        live = source.live
-        which = None if live is None else (live.number, len(live.steps), live.finished is None)
-        return which, source.box, source.settings.clip_range, source.settings.surrogate
+        drawn = source.mapped
+        which = None if drawn is None else (drawn.number, len(drawn.steps), drawn.finished is None)
+        return which, _named(source), source.box, source.settings.clip_range, source.settings.surrogate
 
     def data(self, source: PlotData) -> object:
         """What is drawn: ratio, advantage and clipping of every token, equal for equal maps; None before a step."""
-        found = pulls(source.live)
+        found = pulls(source.mapped)
         if found is None:
             return None
         return found.step, *(part.tobytes() for part in (found.ratio, found.advantage, found.silent))
 
     def draw(self, source: PlotData, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """The dots; blue ones have A > 0, orange ones A < 0, and a cell with clipped ones is a ×."""
-        found = pulls(source.live)
+        found = pulls(source.mapped)
         if found is None or not len(found.ratio):
             over = source.live is not None and source.live.finished is not None
             none = LIGHT if source.light else NOT_COMPUTED
@@ -66,12 +73,12 @@ class PullMap(OfUpdate):
 
     def boxed(self, source: PlotData, size: Size, one: Corner, other: Corner) -> str:
         """What to find for the tokens between two cells of the map; empty if it shows none."""
-        found = pulls(source.live)
+        found = pulls(source.mapped)
         return "" if found is None or not len(found.ratio) else plane(found, size).box(one, other).words
 
     def next_region(self, source: PlotData) -> str:
         """What to find for the region of the plane that follows the chosen box; empty past the last one."""
-        found = pulls(source.live)
+        found = pulls(source.mapped)
         known = [] if found is None else [box.words for box in regions(found, _fences(source))]
         here = None if source.box is None else source.box.words
         at = known.index(here) + 1 if here in known else 0
@@ -81,10 +88,10 @@ class PullMap(OfUpdate):
         self, source: PlotData, _cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """Above, what the ratio is; below, how many tokens are silent, or went the way of their advantage."""
-        found = pulls(source.live)
+        found = pulls(source.mapped)
         if found is None:
             return Content(self.title), Content("")
-        signs = Content.assemble(("A > 0", UP), " ", ("A < 0", DOWN), source.worded(f" · {_KEY} tokens"))
+        signs = Content.assemble(_SIGNS[source.plain], source.worded(f" · {_KEY} tokens"))
         chosen = Content("")
         if source.box is not None:
             inside = int(source.box.holds(found).sum())
@@ -93,13 +100,22 @@ class PullMap(OfUpdate):
             )
         if found.step is None:
             along = percent(found.along) if found.along is not None else "–"
-            below = Content.assemble(chosen, "moved with A ", (along, VALUE), " · ", signs)
-            return Content(f"{self.title} · after the update"), below
+            asked = "moved as their advantage asked" if source.columns >= _ROOMY else "went A’s way"
+            below = Content.assemble(chosen, (along, VALUE), f" {asked} · ", signs)
+            return Content(f"{self.title} · after {_named(source) or 'the update'}"), below
         silent = percent(found.silent_share)
+        which = f", {_named(source)}" if _named(source) else ""
+        clipped = f"{SILENCED} clipped: no pull " if source.columns >= _ROOMY else f"{SILENCED} clipped "
         above = Content.assemble(
-            f"{self.title}, step {found.step}/{found.steps} · ", ("silent ", SILENT), (silent, VALUE)
+            f"{self.title}{which}, step {found.step}/{found.steps} · ", (clipped, SILENT), (silent, VALUE)
         )
         return above, Content.assemble(chosen, signs)
+
+
+def _named(source: PlotData) -> str:
+    """The update of the map, if that is not the one on the screen."""
+    drawn, shown = source.mapped, source.shown
+    return "" if drawn is None or shown is None or drawn.number == shown.number else f"update {drawn.number}"
 
 
 def _fences(source: PlotData) -> tuple[float, ...]:
@@ -122,11 +138,18 @@ def _plot(found: Pulls, fences: tuple[float, ...], size: Size, box: PlaneBox | N
     if all(start + len(_ACROSS) < at for at, _, _ in notes):
         notes.append((start, _ACROSS, AXIS))
     axis = frame.axis(first, last, notes)
-    if "" in labels:
-        labels[labels.index("")] = "A"
+    _name_axis(labels)
     cells, inks = _cells(found, on, fences)
     content = painted([f"{label:>{frame.left - 1}} " for label in labels], cells, inks, _INKS, axis)
     return Picture(content if box is None else lit(content, frame.width, *on.covered(box)), frame)
+
+
+def _name_axis(labels: list[str]) -> None:
+    """Write A above the highest label, or where it stands apart from others; nowhere if there is no such row."""
+    free = (at for at in range(1, len(labels) - 1) if not any(labels[at - 1 : at + 2]))
+    at = 0 if not labels[0] else next(free, None)
+    if at is not None:
+        labels[at] = "A"
 
 
 def lit(content: Content, width: int, columns: range, lines: range) -> Content:

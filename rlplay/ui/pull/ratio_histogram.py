@@ -67,7 +67,7 @@ class Ratios(OfUpdate):
     ) -> tuple[Content, Content]:
         """Above, the clipped share; below, its two halves and the share outside the band on either side."""
         step = _last(source)
-        if step is not None and step.epochs * step.minibatches == 1 and pulls(source.live) is not None:
+        if step is not None and step.epochs * step.minibatches == 1 and pulls(source.mapped) is not None:
             return PullMap().titles(source, None, log)
         if step is None or step.epochs * step.minibatches == 1:
             return Content(self.title), Content("")
@@ -83,7 +83,7 @@ def shows_map(view: View, source: PlotData) -> bool:
     """Whether a view shows the pull map: that one itself, or the ratios of an update with one step."""
     step = _last(source)
     one_step = isinstance(view, Ratios) and step is not None and step.epochs * step.minibatches == 1
-    return (one_step or isinstance(view, PullMap)) and pulls(source.live) is not None
+    return (one_step or isinstance(view, PullMap)) and pulls(source.mapped) is not None
 
 
 def _last(source: PlotData) -> Stepped | None:
