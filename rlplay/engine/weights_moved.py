@@ -58,12 +58,15 @@ def _answers(state: State, old: WeightsAfter, new: WeightsAfter, interrupted: Ca
     device = state.lm.device if state.lm.device.type == "cuda" else torch.device("cpu")
     both = old.names & new.names
     models: list[tuple[Any, str]] = [(state.lm.policy, POLICY)]
-    models += [] if state.reward_model is None else [(state.reward_model, REWARD)]
+    if state.reward_model is not None and any(name.startswith(REWARD) for name in new.names):
+        models.append((state.reward_model, REWARD))
     answer, weights, told = Weighed(new.update, old.update), list[Weight](), time.monotonic()
     for model, prefix in models:
         if any(weight.moved for weight in answer.weights):
             break
         weights, layers = trained_weights(model, prefix, both)
+        if not weights:
+            raise ValueError(f"the reward model begins in update {new.update}; ask about the next one")
         answer = _headline(state, old, new, model, prefix, layers)
         for weight in weights:
             answer = replace(answer, weights=[*answer.weights, weight.described(old, new, device)])

@@ -236,6 +236,8 @@ def test_a_stage_that_trains_the_reward_model_shows_the_reward_model(start: Star
     stages = [Stage("reward model", 2, {"algorithm": "reward-model"}), Stage("ppo", 2, {"algorithm": "ppo"})]
     driver, _ = start(scenario={"stages": stages}, num_generations=2)
     driver.advance("update", 1, never)
+    with pytest.raises(ValueError, match="reward model begins in update 1"):
+        ask(driver, Weigh(1))
     model = driver._state.reward_model
     assert model is not None
     name = "backbone.model.layers.0.mlp.up_proj.weight"
