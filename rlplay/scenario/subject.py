@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.script import ScreenVerb, Step
+from rlplay.scenario.script import Exercise, ScreenVerb, Step, You
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import stage_of
 from rlplay.trace.text import quote
@@ -41,5 +41,6 @@ def subject_problems(name: str, line: int, _node: yaml.Node, content: dict[str, 
 
 def check_subject(step: Step, world: object) -> None:
     """Raises ValueError, one line, if `step` gives the room to a map, and the scenario has no world."""
-    if step == ScreenVerb("stage", "map") and world is None:
+    within = [step.step] if isinstance(step, You) else step.solution if isinstance(step, Exercise) else [step]
+    if world is None and ScreenVerb("stage", "map") in within:
         raise ValueError(_NO_WORLD)

@@ -49,6 +49,7 @@ def test_what_a_scenario_is_about(about, stage):
         ("stage: tokn", "2: unknown stage 'tokn'; did you mean 'token'?"),
         ("stage: map", "2: stage map needs a world, and this scenario has none"),
         ("script: [{stage: map}]", "script step 1: stage map needs a world, and this scenario has none"),
+        ("script: [{you: {say: Look., stage: map}}]", "script step 1: stage map needs a world"),
     ],
 )
 def test_a_stage_that_cannot_be(line, words, tmp_path):
