@@ -148,7 +148,7 @@ def _fitting(rows: list[tuple[str, ...]], room: int | None) -> list[tuple[str, .
 @click.option("--update", type=WholeNumber(1), metavar="N", help="Only this update's tokens, or the model after it.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PATH", help="Where to write it.")
 def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
-    """Write a run as a page or a film, or its tokens, curves or model for other tools.
+    """Write a run as a page, as a film, or for other tools.
 
     html is one page that replays the run, with its lesson, in any browser and without a network; cast a film of the
     terminal for asciinema. npz holds arrays, jsonl and parquet one completion per line or row, tensorboard the curves

@@ -76,7 +76,7 @@ def test_a_share_code_that_cannot_be_run_is_one_line(capsys: pytest.CaptureFixtu
 def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
     listed = called(capsys, "list")[1].splitlines()
     assert sorted(line.split()[0] for line in listed if line.startswith("  ")) == bundled()
-    assert "One token" in listed, "the chapters of the course"
+    assert "First path: six lessons, about 30 minutes" in listed, "the chapters of the course"
     for name in bundled():
         status, out, _ = called(capsys, "show", name)
         assert status == 0

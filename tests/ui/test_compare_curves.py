@@ -98,7 +98,7 @@ def test_whatever_runs_learn_from_every_panel_begins_with_something_recorded(rec
     history = History()
     finished = next(record for record in synthetic_update(1) if isinstance(record, Finished))
     history.add(msgspec.structs.replace(finished, metrics=dict.fromkeys(recorded, 0.5)))
-    panels = ComparedPanels(lambda: [(RUN_STYLES[0], history), (RUN_STYLES[1], history)]).panels
+    panels = ComparedPanels(lambda: [(RUN_STYLES[0], history), (RUN_STYLES[1], history)]).row
     shown = [panel.view.metric for panel in panels]
     assert len(set(shown)) == 4
     assert set(shown) <= recorded

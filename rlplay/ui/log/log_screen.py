@@ -20,6 +20,7 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.number_cells import tenths
 from rlplay.ui.format.shortcuts import LIST_KEYS
+from rlplay.ui.log.traceback_text import folded
 from rlplay.ui.parts.following import Following
 from rlplay.ui.session.session import Session
 from rlplay.ui.theme.inks import palette
@@ -125,7 +126,7 @@ class LogScreen(Following[None]):
         levels = {"debug": inks.muted, "info": inks.text, "warning": inks.warning, "error": inks.error}
         room = max(log.scrollable_content_region.width, _NARROWEST)
         for at, line in self.lines:
-            head, *rest = line.text.split("\n")
+            head, *rest = folded(line.text.split("\n"))
             said = Text.assemble(visible(head), *((f"\n{visible(more)}", inks.muted) for more in rest))
             lead = Text.assemble((f"{_clock(at)}  ", inks.muted), (f"{line.level:<9}", levels[line.level]))
             for part in said.wrap(self.app.console, max(room - lead.cell_len, 1)):

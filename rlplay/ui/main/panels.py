@@ -15,7 +15,7 @@ from rlplay.ui.curves.curve_panels import CurvePanels
 from rlplay.ui.curves.first_views import LARGE
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.main.stage_tabs import StageTabs
-from rlplay.ui.main.stages import APART, SHOWS, SMALL, VIEWS
+from rlplay.ui.main.stages import APART, SHOWS, SMALL, VIEWS, WIDE
 from rlplay.ui.narrator.narrator import Narrator
 from rlplay.ui.parts.over_another import MainScreen
 from rlplay.ui.parts.splits import Splits
@@ -78,6 +78,11 @@ class Panels:
     def narrow(self) -> bool:
         """Whether there is room for one of the views only."""
         return self.main.has_class("-narrow")
+
+    @property
+    def wide(self) -> bool:
+        """Whether the answers leave room for the token beside them."""
+        return self.main.has_class("-wide") or self.main.has_class("-huge")
 
     def speak(self, step_word: str) -> None:
         """Name what the policy samples in the parts that are written about tokens."""
@@ -154,7 +159,7 @@ class Panels:
         """Bring the one of `PANELS` into view, and give it the keys."""
         if panel == "curves" and self.own in LARGE:
             self.set_stage(self.own)
-        elif panel not in (SMALL if self.narrow else SHOWS)[self.stage]:
+        elif panel not in (SMALL if self.narrow else WIDE if self.wide else SHOWS)[self.stage]:
             self.set_stage(APART[panel] if self.narrow or panel == "curves" else "all")
         tokens = self.subject if self.stage in ("pair", "conversation") else self.tokens  # which are these there
         (self.rollouts, tokens, self.inspector, self.curves.first)[PANELS.index(panel)].focus()

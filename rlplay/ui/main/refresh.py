@@ -194,6 +194,8 @@ def _squares(session: Session) -> Mapping[str, float | str] | None:
 
 def _vacant(session: Session) -> str:
     """Why there are no answers to show."""
+    if session.stopped and session.place == "live":
+        return f"{literal(session.stopped)}\n\n`space` tries again, `F12` shows where it happened."
     busy = session.status is None or session.status.running or bool(session.asked)
     return COMING if busy and session.place == "live" else VACANT[session.place]
 

@@ -27,6 +27,8 @@ SMALL = SHOWS | {
     "all": ("answers", "tokens"),
 }
 """Those on a narrow screen; the curves there are a strip, unless they are the stage."""
+WIDE = SHOWS | {"answers": ("answers", "tokens", "token", "curves")}
+"""Those on a wide screen."""
 APART = {"answers": "all", "tokens": "all", "token": "token", "curves": "curve"}
 """The stage that shows a panel which the present one leaves out."""
 VIEWS = {**dict.fromkeys(MAP_VIEWS, "map"), "tree": "tree", "belief": "river"}

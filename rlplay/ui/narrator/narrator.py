@@ -87,10 +87,11 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
     def narrate(self, narration: Narration, spot: Spot = _ANYWHERE) -> None:
         """Take the narration and the `spot` on the screen; shown after the lesson, if one is running."""
         again = (narration, spot) == (self._narration, self._spot)
+        urgent = narration.urgent or (self._narration is not None and self._narration.urgent)
         self._narration, self._spot = narration, spot
         if self._remark is not None and self._remark[1].cursor != spot.cursor:
             self._remark = None
-        if not again and (self._remark is not None or not self.teaching):
+        if not again and (self._remark is not None or urgent or not self.teaching):
             self._show()
 
     def remark(self, words: str, spot: Spot = _ANYWHERE) -> None:
@@ -213,7 +214,8 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         """Show the lesson's text or the narration, with the remark."""
         narration, remark = self._narration, self._remarked()
         if self.teaching:
-            self._set(Content("\n").join([self.words, *remark, self._below]), "-lesson")
+            trouble = [] if narration is None or not narration.urgent else [_troubled(narration)]
+            self._set(Content("\n").join([*trouble, self.words, *remark, self._below]), "-lesson")
         elif narration is not None:
             self._set(self._narrated(narration), "-warning" if narration.warning else "")
 
@@ -221,7 +223,7 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         """The remark, what happened, what looks wrong and what to press, without empty parts."""
         parts = [
             keyed(narration.happened),
-            Content.assemble(("▲ ", WARN), keyed(narration.warning)),
+            _troubled(narration),
             keyed(narration.next, QUIET),
         ]
         there = (narration.happened, narration.warning, narration.next)
@@ -257,6 +259,10 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         changed = text.plain != self._text.plain
         self._text = text
         self.refresh(layout=may_grow and changed)
+
+
+def _troubled(narration: Narration) -> Content:
+    return Content.assemble(("▲ ", WARN), keyed(narration.warning))
 
 
 def _judged(text: str) -> Content:

@@ -60,11 +60,15 @@ the "end" of one."""
 
 @dataclass(frozen=True)
 class Narration:
-    """`happened` describes the records, `next` the keys to press, `warning` a problem, if there is one."""
+    """`happened` describes the records, `next` the keys to press, `warning` a problem, if there is one.
+
+    One that is `urgent` is shown above a lesson's text, too.
+    """
 
     happened: str
     next: str
     warning: str = ""
+    urgent: bool = False
 
 
 def narrate(
@@ -113,7 +117,9 @@ def narrate_asking(pairs: int) -> Narration:
 
 def narrate_stopped(error: str) -> Narration:
     """The narration after the engine stopped at an error."""
-    return Narration("", "`space` tries again, `u` for one update; `F12` shows where it happened.", literal(error))
+    return Narration(
+        "", "`space` tries again, `u` for one update; `F12` shows where it happened.", literal(error), True
+    )
 
 
 def narrate_problem(problem: str, place: Place) -> Narration:
