@@ -61,7 +61,8 @@ async def test_two_updates_are_marked_in_the_timeline_and_their_held_out_answers
         assert "forgotten 5" in below
         assert "forgotten 10" in below
         await pressed(pilot, "o")
-        assert parts(app)[1].split("\n")[6].lstrip().startswith("▼"), "the other way round"
+        ordered = [line.split()[0].strip("▸") or line.split()[1] for line in parts(app)[1].split("\n")[1:7]]
+        assert ordered == ["▼", "▼", "=", "=", "=", "="], "what is the same remains last"
         await pilot.press("escape")
         assert isinstance(app.screen, TimelineScreen), "back to where the two were chosen"
 
@@ -96,6 +97,34 @@ async def test_without_evaluations_or_common_prompts_it_says_so(tmp_path: Any) -
         assert not below
         await pressed(pilot, "enter", "down", "b", "o")
         assert isinstance(app.screen, MomentsScreen)
+
+
+async def test_in_little_room_a_line_has_the_answers_and_the_note_a_line_of_its_own() -> None:
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
+        trained(source, 12)
+        await settled(pilot)
+        await pressed(pilot, "O")
+        _, lines, below = parts(app)
+        head, note, first, *_ = lines.split("\n")
+        assert "evaluated" not in head
+        assert note.strip() == "evaluated before training and after update 10"
+        asked = app.screen.query_one(AskedList).asked
+        assert asked is not None
+        assert first.rstrip().endswith("0 → 10"), "what differs of the answers"
+        assert below.split("\n")[0].strip() == asked.prompt
+
+
+async def test_with_nothing_to_compare_it_is_a_small_box_without_keys_for_prompts() -> None:
+    async with on_screen(size=SIZE) as (app, source, pilot):
+        for number in (1, 2, 3):
+            source.update(number)
+        source.evaluated = run()[:1]
+        await settled(pilot)
+        await pressed(pilot, "O")
+        panel = app.screen.query_one(Vertical)
+        assert "No evaluation since the one before training" in parts(app)[1]
+        assert panel.outer_size.height < 12
+        assert "sort" not in str(panel.border_subtitle)
 
 
 async def test_tokens_of_a_prompt_that_both_updates_trained_on_are_compared() -> None:

@@ -32,8 +32,9 @@ class MomentsScreen(Following[None]):
     HELP = """\
 # Before and after
 
-The same prompts at two moments of this run, sorted by how the mean reward of their answers changed; `o` turns the
-order round. ▼ worse, ▲ better, = same reward.
+The same prompts at two moments of this run, first those whose mean reward changed, the largest fall first;
+`o` puts the largest rise first. ▼ worse, ▲ better, = same reward. In a narrow terminal each line has the answer in
+place of the prompt, as in "The answer is 4. → 5."
 
 **Held-out prompts** are never trained on, and every evaluation asks them with the same random numbers, so a change
 comes from the policy. Each moment has its newest evaluation, which the heading names. The other prompts are those that
@@ -51,6 +52,8 @@ update: `3` compares update 3, `0` the start.
     MomentsScreen BothAnswers { height: 1fr; }
     MomentsScreen.-tall AskedList { max-height: 75%; }
     MomentsScreen.-reading AskedList { height: 4; }
+    MomentsScreen.-none > Vertical { height: auto; }
+    MomentsScreen.-none BothAnswers { display: none; }
     """
     SECONDS = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -105,6 +108,7 @@ update: `3` compares update 3, `0` the start.
         changed = changed_between(session, self.before, self.after)
         between = f"Changed in between: {changed}." if changed else "The settings are the same at both updates."
         self.query_one(SteadyStatic).say(Content(visible(between)))
+        self.set_class(not any(section.asked for section in found), "-none")
         self.query_one(AskedList).show(found, self._best_first)
         self._tell()
 
@@ -116,9 +120,8 @@ update: `3` compares update 3, `0` the start.
         trained = asked is not None and asked.after.group is not None
         room = "less" if self.has_class("-reading") else "read"
         tokens = " · `b` tokens" if trained else ""
-        panel.border_subtitle = keyed(
-            f"`enter` {room}{tokens} · `o` sort · `0-9` `[ ]` moments · `?` help · `esc` close"
-        )
+        of_prompts = "" if asked is None else f"`enter` {room}{tokens} · `o` sort · "
+        panel.border_subtitle = keyed(f"{of_prompts}`0-9` `[ ]` moments · `?` help · `esc` close")
         self.query_one(BothAnswers).show(asked, (_called(self.before), _called(self.after)))
 
     def action_read(self) -> None:
