@@ -218,7 +218,7 @@ def _failed(error: BaseException) -> LinesError:
 def _as_before() -> Iterator[None]:
     """Leave the process's random numbers and torch's modes as they are."""
     numbers, arrays, graded = random.getstate(), np.random.get_state(), torch.is_grad_enabled()
-    threads, kind = torch.get_num_threads(), torch.get_default_dtype()
+    threads, kind, device = torch.get_num_threads(), torch.get_default_dtype(), torch.get_default_device()
     try:
         with torch.random.fork_rng(devices=[]):
             yield
@@ -226,10 +226,14 @@ def _as_before() -> Iterator[None]:
         raise
     except OwnError as error:  # the limit of time
         raise LinesError(str(error)) from None
+    except KeyboardInterrupt as error:  # by the lines themselves: the engine's process gets no ctrl+c
+        raise _failed(error) from None
     finally:
         random.setstate(numbers)
         np.random.set_state(arrays)
         torch.set_grad_enabled(graded)
         torch.set_default_dtype(kind)
+        if torch.get_default_device() != device:
+            torch.set_default_device(None)
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)

@@ -211,6 +211,7 @@ def test_a_mistake_that_nobody_has_foreseen_is_described(
         ("    return [1, 2]", "2 numbers; 16 numbers are needed", 0),
         ("    return 'many'", "no plain numbers", 0),
         ("    raise SystemExit(3)", "SystemExit", 2),
+        ("    raise KeyboardInterrupt", "KeyboardInterrupt", 2),
         ("    import os; os._exit(1)", "os._exit(1)", 2),
         ("    return advantages(rewards)", "RecursionError", 2),
         ("    return [10 ** 400] * 16", "OverflowError", 0),
@@ -238,6 +239,7 @@ def test_lines_change_nothing(states: Callable[[str, int], State]) -> None:
     code = (
         "import random\ndef loss(logprobs, rewards, mask):\n"
         "    torch.manual_seed(1), random.random(), np.random.rand(), torch.set_grad_enabled(False)\n"
+        "    torch.set_default_device('meta')\n"
         "    rewards.zero_(), mask.zero_()\n    return logprobs.sum()"
     )
     asked("reinforce", code, state)
@@ -245,6 +247,7 @@ def test_lines_change_nothing(states: Callable[[str, int], State]) -> None:
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (random.getstate(), repr(np.random.get_state())) == before[1:]
     assert torch.is_grad_enabled()
+    assert torch.get_default_device().type == "cpu"
     assert all(torch.equal(each, weights[name]) for name, each in state.parameters.items())
 
 
