@@ -19,6 +19,7 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.world.arrows import arrow, draw_arrows
 from rlplay.ui.world.big_signs import big
 from rlplay.ui.world.board import board
 from rlplay.ui.world.canvas import Canvas
@@ -80,7 +81,7 @@ def test_a_board_fits_its_panel_and_knows_its_squares(world: World, size: Size) 
     assert found.left >= 0
     assert found.left + found.columns * (found.width + 1) + 1 <= size.width
     assert found.width >= 11
-    assert found.height >= 5
+    assert found.height >= 4
     for row in range(found.rows):
         for column in range(found.columns):
             top, left = found.corner(row, column)
@@ -129,6 +130,34 @@ def test_arms_point_where_moves_lead_and_only_a_best_one_has_a_head() -> None:
         plain = Canvas(*size)
         draw_rose(plain, 0, 0, size, {move: 1.0}, "", "")
         assert plain.content() != canvas.content()
+
+
+@given(st.integers(4, 12), st.integers(11, 23), st.sampled_from("↑→↓←"))
+def test_an_arrow_on_a_small_square_widens_to_its_head_and_tapers_to_its_tip(
+    height: int, width: int, move: str
+) -> None:
+    pixels = arrow(move, 8)
+    down, right = DIRECTIONS[move]
+    widths = pixels.sum(1 if down else 0).tolist()[:: down + right]
+    assert widths[-4:] == [8, 6, 4, 2]
+    assert set(widths[:-4]) == {2}
+    canvas = Canvas(width, height)
+    draw_arrows(canvas, 0, 0, Size(width, height), {move: 0.6, "↑" if down else "←": 0.0}, move, "")
+    assert not {"━", "┃"} & set("".join(line.plain for line in canvas.content()))
+
+
+def test_the_other_moves_begin_at_the_tail_and_several_best_ones_are_side_by_side() -> None:
+    size = Size(15, 5)
+    canvas = Canvas(*size)
+    draw_arrows(canvas, 0, 0, size, {"→": 0.4, "↓": 0.35, "←": 0.2, "↑": 0.05}, "→", "")
+    text = "\n".join(line.plain for line in canvas.content())
+    assert text.count("━") == 2, "a quarter: two columns"
+    assert text.count("┃") == 1
+    two, four = Canvas(*size), Canvas(*size)
+    draw_arrows(two, 0, 0, size, {"→": 0.5, "↓": 0.5}, "→↓", "")
+    assert not {"━", "┃", "→"} & set("".join(line.plain for line in two.content()))
+    draw_arrows(four, 0, 0, size, dict.fromkeys(DIRECTIONS, 0.25), "↑→↓←", "")
+    assert "↑ → ↓ ←" in "".join(line.plain for line in four.content())
 
 
 def test_an_untrained_policy_has_four_equal_arms_and_no_bright_one(maze: Path, source: PlotData) -> None:

@@ -57,6 +57,11 @@ async def test_arrow_keys_walk_and_esc_ends(maze: Path) -> None:
         await pressed(pilot, "enter", "right", "left", "down", "down")
         assert panel.walk.path == ("a1", "b1", "a1", "a2", "a3")
         assert {shortcut.title for shortcut in panel.shortcuts} == {"walk", "end"}
+        footer = app.panels.keys.render().plain
+        assert "↑ → ↓ ← walk" in footer
+        assert "esc end" in footer
+        assert "p view" in footer
+        assert "layer" not in footer
         assert panel.view.kind == "policy", "on a walk, the arrow keys change no layer"
         assert "you −.03" in panel._border_subtitle.plain
         await pressed(pilot, "escape")

@@ -186,11 +186,11 @@ class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
     def _instead(self, content: Content) -> dict[str, str]:
         """Styles for few colours: with 16, a tint would hide what is drawn on it."""
         app = self.app
-        if app.no_color:
-            return {FIRST: "dim"} if isinstance(self.view, Ratios) else {}
+        if app.no_color and isinstance(self.view, Ratios):
+            return {FIRST: "dim"}
         styles = {str(span.style) for span in content.spans} if isinstance(self.view, WorldMap) else set()
         if not self._tinted:
-            return {style: unshaded(style) for style in styles} | {CURSOR: "reverse"}
+            return {style: unshaded(style) for style in styles} | ({} if app.no_color else {CURSOR: "reverse"})
         if app.console.color_system == "256":
             return {style: of_256(style, app.current_theme.dark) for style in styles}
         return {}

@@ -205,8 +205,8 @@ class CurvePanels(Widget):
     @on(CurvePanel.Moved)
     def hear(self, event: CurvePanel.Altered | CurvePanel.Moved) -> None:
         """Align the panels with the one that shows something else now; put the cursor of all on the same update."""
-        event.stop()
         if isinstance(event, CurvePanel.Moved):
+            event.stop()
             for panel in self.panels:
                 panel.point(event.update)
         elif self._leads == isinstance(self.panels[0].view, TwoLines):

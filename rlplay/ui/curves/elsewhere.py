@@ -39,7 +39,6 @@ class Elsewhere(Widget):
     @on(CurvePanel.Moved)
     @on(CurvePanel.Altered)
     def _tell(self, event: CurvePanel.Moved | CurvePanel.Altered) -> None:
-        event.stop()
         self._curves.hear(event)
 
     @on(events.Resize)

@@ -21,7 +21,7 @@ from rlplay.verbs import VERBS, Verb
 MOST = 6
 """Keys in the line beside that of the help, which lists all."""
 _EARLY, _LATE = "early keys of the panel", "late keys of the panel"
-PRIORITY = ("run", "tour", "update", _EARLY, "undo", "panel", "lens", "knobs", _LATE)
+PRIORITY = ("run", "tour", "update", _EARLY, "panel", "undo", "lens", "knobs", _LATE)
 """The keys by importance: the first six that there are make the line, and a short line loses the last."""
 ORDER = ("run", "tour", "update", "undo", "lens", "knobs", _EARLY, _LATE, "panel")
 """From left to right: the same key is at the same place as long as it can."""

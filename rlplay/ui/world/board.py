@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from rlplay.ui.plot.picture import Size
 from rlplay.worlds.world import World, square_name
 
-LEAST = Size(11, 5)
+LEAST = Size(11, 4)
 """Cells inside the smallest square that has lines around it and a picture in it."""
+_FOR_ROSE = 24
+"""Cells across a square from which on arms of four lengths can be told apart."""
 _LEGEND = (2, 1, 0)
 """Lines below the squares: as many as leave room for pictures."""
 
@@ -43,6 +45,11 @@ class Board:
         column = max(x - self.left - 1, 0) // (self.width + 1) if x >= self.left else -1
         inside = 0 <= row < self.rows and 0 <= column < self.columns
         return square_name(row, column) if inside else None
+
+
+def has_rose(width: int) -> bool:
+    """Whether squares of this width have an arm for each move; in smaller ones the best has an arrow."""
+    return width >= _FOR_ROSE
 
 
 def board(world: World, size: Size) -> Board | None:

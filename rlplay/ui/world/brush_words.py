@@ -19,11 +19,13 @@ def brush_lines(painting: Painting, width: int) -> list[Content]:
         rows.setdefault(line, []).append(_brush(painting, number))
     lines = [Content(" " * _GAP).join(row) for row in rows.values()]
     note = painting.note
-    keys = Content.assemble(
-        *((part, _KEY if at % 2 == 0 else _MUTED) for at, part in enumerate(
-            ("↑ → ↓ ←", " square   ", "enter", " or drag the mouse: paint   ", "+ −", " reward   ",
-             "z", " undo   ", "esc", " done")))
-    )  # fmt: skip
+    forms = [
+        Content.assemble(*((part, _KEY if at % 2 == 0 else _MUTED) for at, part in enumerate(
+            ("↑ → ↓ ←", " square   ", "enter", f"{drag} paint   ", "+ −", " reward   ", "z", " undo   ",
+             "esc", " done"))))
+        for drag in (" or drag the mouse:", " or drag:", "")
+    ]  # fmt: skip
+    keys = next((each for each in forms if each.cell_length <= width), forms[-1])
     return [*lines, *([Content.styled(note, "$warning").truncate(width, ellipsis=True)] if note else []),
             keys.truncate(width, ellipsis=True)]  # fmt: skip
 

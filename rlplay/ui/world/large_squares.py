@@ -10,9 +10,10 @@ from textual.content import Content
 
 from rlplay.trace.records import Array
 from rlplay.ui.plot.picture import Size
+from rlplay.ui.world.arrows import draw_arrows
 from rlplay.ui.world.big_signs import HOLE as HOLE_SIGN
 from rlplay.ui.world.big_signs import STAR, WALKER, big
-from rlplay.ui.world.board import Board
+from rlplay.ui.world.board import LEAST, Board, has_rose
 from rlplay.ui.world.canvas import Canvas
 from rlplay.ui.world.layers import Kind
 from rlplay.ui.world.reading import Reading, Way, best_moves, likeliest, worth
@@ -146,7 +147,7 @@ def _draw_policy(found: Reading, _name: str, square: Square, tile: _Tile) -> Non
         return
     greedy = square.greedy
     move, chance = likeliest(square.policy)
-    _rose(tile, square.policy, move if greedy is None else "".join(greedy))
+    _moves(tile, square.policy, move if greedy is None else "".join(greedy))
     earns = worth(square)
     value = "" if earns is None else tile.named(found.valued.split()[-1], short(earns, signed=True))
     tile.corners(tile.height - 1, value, share(chance) if move else "", STRONG)
@@ -192,7 +193,7 @@ def _draw_optimal(found: Reading, name: str, _square: Square, tile: _Tile) -> No
     if found.best is not None:
         values = found.best.action_values[name]
         moves = best_moves(values)
-        _rose(tile, dict.fromkeys(moves, 1.0), moves)
+        _moves(tile, dict.fromkeys(moves, 1.0), moves)
         tile.corners(tile.height - 1, tile.named("V*", short(max(values.values()), signed=True)), "", STRONG)
 
 
@@ -205,13 +206,14 @@ _LAYERS: dict[Kind, Callable[[Reading, str, Square, _Tile], None]] = {
 }
 
 
-def _rose(tile: _Tile, chances: Mapping[str, float], best: str) -> None:
-    draw_rose(tile.canvas, tile.top, tile.left, Size(tile.width, tile.height), chances, best, tile.shade)
+def _moves(tile: _Tile, chances: Mapping[str, float], best: str) -> None:
+    draw = draw_arrows if best and not has_rose(tile.width) else draw_rose
+    draw(tile.canvas, tile.top, tile.left, Size(tile.width, tile.height), chances, best, tile.shade)
 
 
 def _compass(tile: _Tile, texts: Mapping[str, tuple[str, str]]) -> None:
     """A text for each move, at the side to which the move leads; in large digits if all have room."""
-    half = (tile.height - 1) // 2
+    half = max((tile.height - 1) // 2, 2)  # in a low square, below its name
     widest = max((big(text.lstrip("+")).shape[1] for text, _ in texts.values()), default=0)
     large = tile.height >= _FOR_LARGE and 2 * widest + _APART <= tile.width
     for move, (text, style) in texts.items():
@@ -268,8 +270,8 @@ def _draw_steps(canvas: Canvas, board: Board, one: str, other: str) -> None:
     top, left = board.corner(row, column)
     if row == to_row and column != to_column:
         edge = left + board.width if to_column > column else left - 1
-        canvas.write_over(top + (board.height - 1) // 2 + 1, edge - 1, FOOTPRINT * 3, HERE)
+        canvas.write_over(top + (board.height - 1) // 2 + (board.height > LEAST.height), edge - 1, FOOTPRINT * 3, HERE)
     elif column == to_column and row != to_row:
         edge = top + board.height if to_row > row else top - 1
-        for line in (edge - 1, edge, edge + 1):
+        for line in (edge - 1, edge, edge + 1) if board.height > LEAST.height else (edge,):
             canvas.write_over(line, left + board.width // 2 + 2, FOOTPRINT, HERE)

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from rlplay.worlds.world import World
 
 LAYERS = {"left": -1, "right": 1}
-_KEYS = (Shortcut(("left", "right"), "layer"), Shortcut(("enter",), "walk"), Shortcut(("number_sign",), "paint"),
-         Shortcut(("up", "down"), "metric"))  # fmt: skip
+_KEYS = (Shortcut(("left", "right"), "layer"), Shortcut(("enter",), "walk"), Shortcut(("number_sign",), "paint", False),
+         Shortcut(("up", "down"), "metric", False))  # fmt: skip
+_OF_ARMS = _KEYS[:1] + _KEYS[-1:]
 _ON_A_WALK = Shortcut(tuple(MOVES), "walk"), Shortcut(("enter",), "walk again")
 _PAINTING = (
     Shortcut(tuple(MOVES), "square"), Shortcut(("enter",), "paint"), Shortcut(("z",), "undo"),
@@ -33,7 +34,8 @@ _END = (Shortcut(("escape",), "end"),)
 MAP_HELP = """\
 **Map** shows a world. `←` and `→` go through its layers, and the legend below the squares explains their marks.
 **Chances**: an arm for each move, as long as the policy is likely to make it, to a quarter; the likeliest is bright and
-has a head. While all are equally likely, none has. **Values**: large is the value that was learned, V by the critic or
+has a head. In narrow squares it is a large arrow, and the others are thin lines. While all are equally likely, none
+has a head. **Values**: large is the value that was learned, V by the critic or
 the mean return of the moves made there. The number after `=` is the exact value of the same policy, which follows
 from the rules of the world without any walk; Δ is the difference. Where Q is learned, its values are at the four sides.
 **Visits**, **change** (of every chance in this update) and **optimal** (the best moves and V*) are the others. On all
@@ -72,7 +74,7 @@ class MapHands(MapBrush):
         if self.painting is not None:
             return _PAINTING
         if self.walk is None:
-            return _KEYS
+            return _KEYS if self.on_map else _OF_ARMS
         return _ON_A_WALK[:1] * (not self.walk.over) + _ON_A_WALK[1:] * self.walk.over + _END
 
     def on_the_map(self, source: PlotData) -> PlotData:

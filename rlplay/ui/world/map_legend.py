@@ -6,18 +6,21 @@ from collections.abc import Callable, Iterator
 
 from textual.content import Content
 
+from rlplay.ui.world.board import Board, has_rose
 from rlplay.ui.world.large_squares import FOOTPRINT, HERE, MUTED
 from rlplay.ui.world.layers import Kind
 from rlplay.ui.world.reading import Reading, Way
 from rlplay.worlds.world import GOAL, HIDDEN, HOLE, ICE
 
 
-def legend(kind: Kind, found: Reading, way: Way, width: int, large: bool = True) -> list[Content]:
-    """The marks of a layer on `large` squares or on small ones, in lines of at most `width` cells, the most important
-    first."""
+def legend(kind: Kind, found: Reading, way: Way, width: int, board: Board | None) -> list[Content]:
+    """The marks of a layer on the squares of a board or, without one, on small squares, in lines of at most `width`
+    cells, the most important first."""
     rows: list[list[Content]] = [[]]
-    marks = _IN_LARGE[kind] if large else _in_small
-    for entry in (*marks(found), *_everywhere(found, way, large)):
+    marks = _in_small if board is None else _IN_LARGE[kind]
+    if kind == "policy" and board is not None and not has_rose(board.width):
+        marks = _arrows
+    for entry in (*marks(found), *_everywhere(found, way, board is not None)):
         if _length([*rows[-1], entry]) > width and rows[-1]:
             rows.append([])
         rows[-1].append(entry)
@@ -30,12 +33,28 @@ def _length(entries: list[Content]) -> int:
 
 def _policy(found: Reading) -> Iterator[Content]:
     if found.policies:
-        yield _entry("██", "chance, to a quarter")
-        yield _plain("bright: best by Q" if found.learns_q else "bright: likeliest, .31")
-        yield _plain({"V": "V +.3 value, and shade", "G": "G +.3 mean return, and shade"}.get(
-            found.valued, "Q +.3 of the best, and shade"))  # fmt: skip
-        yield _plain("×7 moves made here")
-        yield _entry("·", "below an eighth")
+        yield _entry("██", "= chance of that move, to a quarter")
+        yield _plain(f"white = {_best(found)}, .31 = its chance")
+        yield _worth(found)
+        yield _plain("×7 = moves made")
+        yield _entry("·", "= below an eighth")
+
+
+def _arrows(found: Reading) -> Iterator[Content]:
+    if found.policies:
+        yield _plain(f"arrow = {_best(found)} move, .31 = its chance")
+        yield _worth(found)
+        yield _entry("━", "= other moves, to a quarter")
+        yield _plain("×7 = moves made")
+
+
+def _best(found: Reading) -> str:
+    return "best by Q" if found.learns_q else "likeliest"
+
+
+def _worth(found: Reading) -> Content:
+    names = {"V": "value V", "G": "mean return G"}
+    return _plain(f"+.3 = {names.get(found.valued, 'highest Q')}, also the shade")
 
 
 def _values(found: Reading) -> Iterator[Content]:
@@ -63,8 +82,8 @@ def _change(found: Reading) -> Iterator[Content]:
 
 def _optimal(found: Reading) -> Iterator[Content]:
     if found.best is not None:
-        yield _plain("arrow: best move; several: equally good")
-        yield _plain("V* the return to expect with them, and shade")
+        yield _plain("arrow = best move; several are equally good")
+        yield _plain("+.3 = V*, the return they earn on average, also the shade")
 
 
 _IN_LARGE: dict[Kind, Callable[[Reading], Iterator[Content]]] = {

@@ -15,7 +15,7 @@ from rlplay.ui.world.short_numbers import share, short, shortest
 from rlplay.worlds.chart import Square
 from rlplay.worlds.world import GOAL, HOLE, ICE, WALL, World, square_name
 
-_WIDEST, _TALLEST = 13, 3
+_WIDEST, _TALLEST = 19, 3
 """Cells and lines of a square; more would only be empty."""
 NARROWEST = 4
 _MUTED = "$text-muted"

@@ -21,7 +21,7 @@ _SLIPPED = "≈"
 def walk_lines(walk: Walk, found: Reading, width: int) -> list[Content]:
     """Where the walk is and what each move earned, the return, and the keys: three lines of at most `width` cells."""
     rewards = walk.rewards
-    lines = [_steps(walk, width), _return(rewards, found), _keys(walk)]
+    lines = [_steps(walk, width), _return(rewards, found, width), _keys(walk)]
     return [line.truncate(width, ellipsis=True) for line in lines]
 
 
@@ -58,16 +58,19 @@ def _steps(walk: Walk, width: int) -> Content:
     return Content.assemble(head, left_out, "  ".join(each[len(each) - shown :]), (last, "bold"))
 
 
-def _return(rewards: list[float], found: Reading) -> Content:
+def _return(rewards: list[float], found: Reading, width: int) -> Content:
+    """The return and what it is made of, beside the mean of the policy's walks; in a narrow line, without the rest."""
     parts: list[str | tuple[str, str]] = [
         ("return ", _MUTED), (short(discounted(rewards, found.gamma), signed=True), VALUE),
         (f" = Σ γᵏ·r, γ = {short(found.gamma)}; plain sum {short(sum(rewards), signed=True)}", _MUTED),
     ]  # fmt: skip
-    if found.mean_return is not None:
-        walks = len(found.chart.paths)
-        parts += [("   policy ", _MUTED), (short(found.mean_return, signed=True), VALUE),
-                  (f" mean of the {walks} walks of update {found.update}", _MUTED)]  # fmt: skip
-    return Content.assemble(*parts)
+    if found.mean_return is None:
+        return Content.assemble(*parts)
+    walks, mean = len(found.chart.paths), (short(found.mean_return, signed=True), VALUE)
+    policy = [("   policy ", _MUTED), mean, (f" mean of the {walks} walks of update {found.update}", _MUTED)]
+    forms = [*parts, *policy], [*parts[:2], *policy], [*parts[:2], *policy[:2]]
+    made = [Content.assemble(*form) for form in forms]
+    return next((each for each in made if each.cell_length <= width), made[-1])
 
 
 def _keys(walk: Walk) -> Content:

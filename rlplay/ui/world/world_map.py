@@ -11,7 +11,7 @@ from rlplay.ui.plot.picture import Axes, Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.view import VALUE, OfUpdate
 from rlplay.ui.world.arms import arms
-from rlplay.ui.world.board import board
+from rlplay.ui.world.board import Board, board
 from rlplay.ui.world.large_squares import large_squares
 from rlplay.ui.world.layers import KINDS, Kind
 from rlplay.ui.world.map_legend import legend
@@ -73,16 +73,14 @@ class WorldMap(OfUpdate):
         if large is not None:
             lines = large_squares(self.kind, found, marked, large, size.width)
             return Content("\n").join(
-                [*lines, *self._below(found, marked, size.width, large=True)[: size.height - len(lines)]]
+                [*lines, *self._below(found, marked, size.width, large)[: size.height - len(lines)]]
             )
         if size.height < len(world.map) or square_width(world, size.width) < NARROWEST:
             return f"The map takes {len(world.map)} lines and {least_width(world)} columns: make the terminal larger."
         lines = small_squares(self.kind, found, marked, size.width, size.height)
-        return Content("\n").join(
-            [*lines, *self._below(found, marked, size.width, large=False)[: size.height - len(lines)]]
-        )
+        return Content("\n").join([*lines, *self._below(found, marked, size.width, None)[: size.height - len(lines)]])
 
-    def _below(self, found: Reading, marked: Way, width: int, large: bool) -> list[Content]:
+    def _below(self, found: Reading, marked: Way, width: int, large: Board | None) -> list[Content]:
         """The lines below the squares, the most important first."""
         if marked.painting is not None:
             from rlplay.ui.world.brush_words import brush_lines
@@ -159,7 +157,11 @@ def _at_the_start(found: Reading) -> Content:
             values = found.values_of(policy)
             parts.append((label, None if values is None else values[start]))
     parts.append(("best ", None if found.best is None else found.best.values[start]))
-    words = [Content.assemble(label, ("not finite" if v is None else short(v), VALUE)) for label, v in parts]
+    endless = {"best ": "not finite"}  # a reward can be earned for ever; a policy's own value lacks an end of the walk
+    words = [
+        Content.assemble(label, (endless.get(label, "never arrives") if v is None else short(v), VALUE))
+        for label, v in parts
+    ]
     return Content.assemble(f"{start} ", Content(" · ").join(words))
 
 
