@@ -22,6 +22,14 @@ def known() -> Reaching:
     return reaching
 
 
+def test_a_reward_with_many_digits_is_found_again() -> None:
+    reaching = Reaching(0, 0, 1 / 3)
+    question = reaching.first()
+    assert question.rewards[0] == 1 / 3
+    reaching.take(Reached(0, 0, 1, rewards=question.rewards[:1], probabilities=[0.4], reward=1 / 3 + 1e-9, old=0.35))
+    assert reaching.as_trained == 0.4
+
+
 def test_the_reward_is_read_between_the_points_and_then_measured() -> None:
     reaching = known()
     reaching.drag(0.5)

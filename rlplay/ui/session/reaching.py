@@ -28,7 +28,7 @@ class Reaching:
 
     def first(self) -> Reach:
         """The question to begin with."""
-        return self._ask([round(self.reward + step, 6) for step in _AROUND])
+        return self._ask([round(self.reward + step, 6) if step else self.reward for step in _AROUND])
 
     def drag(self, target: float) -> None:
         """Want another probability."""
@@ -38,7 +38,7 @@ class Reaching:
     @property
     def as_trained(self) -> float | None:
         """The probability after the update as it was."""
-        return self.points.get(self.reward)
+        return self.measured(self.reward)
 
     @property
     def ends(self) -> tuple[float, float] | None:
