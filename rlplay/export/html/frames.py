@@ -41,9 +41,9 @@ class Words:
         return self._numbers[shown]
 
 
-def few(values: Iterable[float]) -> list[float | None]:
-    """Values in three significant digits, None for what is no number."""
-    return [float(f"{value:.3g}") if math.isfinite(value) else None for value in values]
+def few(values: Iterable[float], digits: int = 3) -> list[float | None]:
+    """Values in so many significant digits, None for what is no number."""
+    return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values]
 
 
 def described(lens: Lens) -> Shown:

@@ -26,6 +26,8 @@ from rlplay.worlds.world import World
 
 TOKENS = 40_000
 """Tokens on a page, over all updates: some three megabytes."""
+_DIGITS = 9
+"""Significant digits of a metric, so that a count is whole."""
 _OF_PHASE: tuple[tuple[type[Any], Phase], ...] = (
     (Sampled, "sample"), (Scored, "score"), (Credited, "credit"), (Stepped, "update"), (Finished, "after"),
 )  # fmt: skip
@@ -136,4 +138,4 @@ class Playback:
 
 
 def _metrics(metrics: dict[str, float]) -> Shown:
-    return dict(zip(metrics, few(metrics.values()), strict=True))
+    return dict(zip(metrics, few(metrics.values(), _DIGITS), strict=True))
