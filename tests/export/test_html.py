@@ -186,3 +186,40 @@ def test_the_script_of_the_page_is_javascript(tmp_path: Path) -> None:
     )
     done = subprocess.run(["node", "--check", str(script)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+PRESSED = """
+const fs = require("fs"), listeners = {};
+const thing = () => ({
+  style: {}, dataset: {}, classList: { add() {}, remove() {}, contains: () => false, toggle() {} }, textContent: "",
+  append() {}, replaceChildren() {}, setAttribute() {}, querySelector: () => null, addEventListener() {},
+});
+const data = { ...thing(), textContent: fs.readFileSync(process.argv[3], "utf8") };
+globalThis.document = {
+  body: thing(), createElement: thing, createElementNS: thing, getElementById: (id) => (id === "data" ? data : thing()),
+  addEventListener: (kind, heard) => { listeners[kind] = heard; },
+};
+new Function(fs.readFileSync(process.argv[2], "utf8"))();
+const taken = ([key, tagName]) => {
+  let found = false;
+  listeners.keydown({ key, target: { tagName }, preventDefault: () => { found = true; } });
+  return found;
+};
+const keys = [["ArrowLeft", "BODY"], ["ArrowLeft", "INPUT"], ["PageDown", "INPUT"], ["]", "INPUT"], [" ", "BUTTON"]];
+console.log(JSON.stringify(keys.map(taken)));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_slider_and_buttons_keep_their_own_keys(tmp_path: Path) -> None:
+    page = tmp_path / "run.html"
+    export_html(synthetic_run(tmp_path / "run.rlplay", updates=2), page)
+    html = page.read_text(encoding="utf-8")
+    for name, text in (
+        ("press.js", PRESSED), ("page.js", re.findall(r"<script>(.*?)</script>", html, re.S)[-1]),
+        ("data.json", DATA.findall(html)[0]),
+    ):  # fmt: skip
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    names = [str(tmp_path / name) for name in ("press.js", "page.js", "data.json")]
+    done = subprocess.run(["node", *names], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [True, False, False, True, False]

@@ -43,7 +43,8 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || find("help").open) return;
   if (/^[1-9]$/.test(event.key)) choose(Number(event.key) - 1);
   const key = KEYS[ALSO[event.key] || event.key];
-  if (!key || (event.key === " " && event.target.tagName === "BUTTON")) return;
+  const own = { BUTTON: [" "], INPUT: ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown"] };
+  if (!key || own[event.target.tagName]?.includes(event.key)) return;
   event.preventDefault();
   key[0]();
 });
