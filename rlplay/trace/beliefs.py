@@ -17,6 +17,9 @@ CANDIDATES = 16
 MOST_CANDIDATES = 2**25
 """Candidates kept of all tokens, of 8 bytes each; 320 updates of 256 answers of 40 tokens with 10 each have as many."""
 
+NEIGHBOURS, LONG = 5, 40
+"""Updates that a mean is taken over where they ask other prompts, and how many a run has before that is done."""
+
 
 class Context(NamedTuple):
     """Where a token was chosen. A `state` names a square of a world; otherwise `before` are the answer's tokens so far.
@@ -130,6 +133,31 @@ class Beliefs(Known[_Kept]):
         if place.state and (survey := next(filter(None, surveys), None)) is not None:
             return survey.actions[token] if token < len(survey.actions) else ""
         return self.pieces.get(token, "")
+
+
+def window_of(updates: int, columns: int, place: Context) -> int:
+    """Over how many neighbouring updates a picture takes means, an odd number; 1: every update as it is.
+
+    As many as share a column; and where updates ask other prompts, so that one differs from the next by its prompts,
+    at least `NEIGHBOURS` in a run of `LONG` updates or more.
+    """
+    in_a_column = -(-updates // max(columns, 1))
+    other_prompts = not place.state and place.prompt is None and updates >= LONG
+    window = max(in_a_column, NEIGHBOURS if other_prompts else 1)
+    return window + 1 - window % 2
+
+
+def shares_over(found: dict[int, Belief], tokens: list[int], window: int) -> Array:
+    """The probabilities of `tokens` at every update of `found`, ascending: float64 [updates, tokens].
+
+    Each is the mean over the updates on record at most `window // 2` away, so over fewer at both ends.
+    """
+    known = np.array(sorted(found))
+    shares = np.array([[found[update].shares.get(token, 0.0) for token in tokens] for update in known.tolist()])
+    sums = np.pad(np.cumsum(shares.reshape(len(known), -1), axis=0), ((1, 0), (0, 0)))
+    first = np.searchsorted(known, known - window // 2, side="left")
+    past = np.searchsorted(known, known + window // 2, side="right")
+    return np.asarray((sums[past] - sums[first]) / (past - first)[:, None])
 
 
 def _belief(kept: _Kept, place: Context) -> Belief | None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from textual.content import Content
 
-from rlplay.trace.beliefs import Beliefs, Context
+from rlplay.trace.beliefs import LONG, NEIGHBOURS, Belief, Beliefs, Context, shares_over, window_of
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Sampled
 from rlplay.trace.update import Update
@@ -252,3 +252,36 @@ async def test_a_recording_is_read_once_the_river_is_in_sight(tmp_path: Path) ->
         assert app.play.session.run.beliefs.known == 3
         panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, River))
         assert "→" in subtitle(panel)
+
+
+def test_a_mean_is_over_the_updates_on_record_around_each() -> None:
+    found = {number: Belief({7: share}, 1) for number, share in ((1, 0.0), (2, 1.0), (3, 0.5), (6, 0.2))}
+    assert shares_over(found, [7, 9], 3) == pytest.approx(np.array([[0.5, 0], [0.5, 0], [0.75, 0], [0.2, 0]]))
+    assert shares_over(found, [7], 1)[:, 0] == pytest.approx([0.0, 1.0, 0.5, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("updates", "columns", "place", "window"),
+    [
+        (LONG - 1, 60, Context(), 1), (LONG, 60, Context(), NEIGHBOURS), (LONG, 60, Context(prompt=b"p"), 1),
+        (LONG, 60, Context(state="a"), 1), (300, 100, Context(prompt=b"p"), 3), (301, 100, Context(), 5),
+    ],
+)  # fmt: skip
+def test_means_are_taken_in_long_runs_and_of_other_prompts_only(
+    updates: int, columns: int, place: Context, window: int
+) -> None:
+    assert window_of(updates, columns, place) == window
+
+
+def test_the_title_says_over_how_many_updates_a_mean_is() -> None:
+    history, beliefs, update = History(), Beliefs(), Update(LONG)
+    for number in range(1, LONG + 1):
+        history.add(synthetic_update(number)[-1])
+        share = 0.8 if number % 2 else 0.2
+        each = answers(number, (share, 0.1))
+        beliefs.add(msgspec.structs.replace(each, prompt_ids=each.prompt_ids + number))
+    update.add(answers(LONG, (0.2, 0.1)))
+    source = PlotData(history, shown=update, beliefs=beliefs, columns=100, lines=21)
+    assert f"Belief · mean of {NEIGHBOURS} updates" in River().titles(source, None, False)[0].plain
+    lows = [len([cell for cell, ink in column(drawn(source, 100), at, 100) if ink == INKS[0]]) for at in (40, 60, 80)]
+    assert max(lows) - min(lows) <= 3, "no comb of single updates"

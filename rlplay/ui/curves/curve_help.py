@@ -65,10 +65,12 @@ the way to the KL limit, each with its exact KL, the gain of the surrogate, and 
 the cursor, at first the first token of the first answer. Each band is one token: its height is the probability under
 the policy that sampled that update, at the sampling temperature. “Others” is the rest of 1. If most updates ask the
 same prompt, the river is of that prompt. Otherwise it is the mean over all prompts of an update whose answers began
-with the same tokens, and the title gives their number; other prompts then move the bands, too. A token that is not
-among the recorded candidates of a prompt counts as 0 there. An update in which no answer came by this place leaves a
-gap. In a world, the place is the square. The line below gives each token's probability in the first and in
-the last update, the most changed first; in little room, it names the bands without a name in the picture.
+with the same tokens, and the title gives their number; other prompts then move the bands, too, so in a long run each
+column is the mean of neighbouring updates. So it is where several updates share a column. The title says of how many;
+the numbers below are of single updates. A token that is not among the recorded candidates of a prompt counts as 0
+there. An update in which no answer came by this place leaves a gap. In a world, the place is the square. The line
+below gives each token's probability in the first and in the last update, the most changed first; in little room, it
+names the bands without a name in the picture.
 
 **Answer tree** (`T`) shows the answers to one prompt of the update on the screen, merged token by token as far as they
 agree. The bar behind a text is as long as the share of answers that begin this way. At the right are their number and

@@ -10,7 +10,7 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from rlplay.trace.beliefs import Belief, Beliefs, Context
+from rlplay.trace.beliefs import Belief, Beliefs, Context, shares_over, window_of
 from rlplay.trace.records import Array
 from rlplay.trace.text import visible
 from rlplay.ui.format.bars import BARS
@@ -102,6 +102,9 @@ class River:
         where = _where(beliefs, place)
         when = "" if cursor is None else f" at {cursor}"
         parts = [f"{self.title}{when}", where]
+        if found and source.columns:
+            window = _window(source, found, _frame(source, found, Size(source.columns, source.lines)))
+            parts[1:1] = [f"mean of {window} updates"] * (window > 1)
         if not place.state and found:
             room = source.columns - _CORNERS - cell_len(" · ".join(parts)) - len(" · ") if source.columns else 0
             parts.append(_asked(source, room) if place.prompt is not None else _averaged(found, cursor, room))
@@ -158,7 +161,13 @@ def _frame(source: PlotData, found: dict[int, Belief], size: Size) -> Axes:
 def _filled(source: PlotData, found: dict[int, Belief], tokens: list[int], size: Size) -> tuple[Axes, Array]:
     """The frame of a plot of this size, and how many eighths of each cell each band fills."""
     frame, height = _frame(source, found, size), max(size.height - 1, 2)
-    return frame, _eighths(_edges(found, tokens, frame, height), height)
+    return frame, _eighths(_edges(found, tokens, frame, height, _window(source, found, frame)), height)
+
+
+def _window(source: PlotData, found: dict[int, Belief], frame: Axes) -> int:
+    """Over how many neighbouring updates the bands are means."""
+    place = _place(source)
+    return 1 if place is None else window_of(len(found), frame.right + 1 - frame.left, place)
 
 
 def _entries(
@@ -184,11 +193,11 @@ def _rest(shares: Mapping[int, float], tokens: list[int]) -> float:
     return max(1 - sum(shares.get(each, 0.0) for each in tokens), 0.0)
 
 
-def _edges(found: dict[int, Belief], tokens: list[int], frame: Axes, height: int) -> Array:
+def _edges(found: dict[int, Belief], tokens: list[int], frame: Axes, height: int, window: int) -> Array:
     """The upper edges of the bands in eighths of a row, int [cells of the plot's width, bands]; −1: nothing recorded.
 
     A cell shows the update nearest to its middle, so one update may fill several cells; of several updates in one
-    cell, the latest.
+    cell, the latest. Each update is the mean over its `window`.
     """
     known = np.array(sorted(found))
     middles = np.array([frame.x(column) for column in range(frame.left, frame.right + 1)])
@@ -196,8 +205,8 @@ def _edges(found: dict[int, Belief], tokens: list[int], frame: Axes, height: int
     before = known[np.maximum(np.searchsorted(known, middles + half, side="left") - 1, 0)]
     nearest = np.floor(middles + 0.5).astype(int)
     updates = np.where((before >= middles - half) & (before < middles + half), before, nearest)
-    shares = np.array([[found[update].shares.get(token, 0.0) for token in tokens] for update in known.tolist()])
-    edges = np.rint(np.clip(np.cumsum(shares.reshape(len(known), -1), axis=1), 0, 1) * height * 8).astype(int)
+    shares = shares_over(found, tokens, window)
+    edges = np.rint(np.clip(np.cumsum(shares, axis=1), 0, 1) * height * 8).astype(int)
     places = np.minimum(np.searchsorted(known, updates), len(known) - 1)
     return np.where((known[places] == updates)[:, None], edges[places], -1)
 
