@@ -63,7 +63,7 @@ def test_one_setting_moves_both_walls_until_they_part() -> None:
 def test_a_wall_stands_at_its_ratio(size: tuple[int, int]) -> None:
     walls = Walls(0.2, 0.2)
     frame = Frame.of(*size, walls, None)
-    lines = drawn(frame, SETTINGS, walls, None, None).plain.split("\n")
+    lines = drawn(frame, SETTINGS, walls, walls, None, None).plain.split("\n")
     rule = next(line for line in lines if "─" in line)
     places = [x for x, sign in enumerate(rule) if sign == "◆"]
     assert [frame.ratio_at(x) for x in places] == pytest.approx(

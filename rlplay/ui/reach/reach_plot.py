@@ -10,7 +10,8 @@ from textual.content import Content
 from rlplay.trace.numbers import compact, real_minus
 from rlplay.ui.session.reaching import Reaching
 
-_LEFT, _BELOW = 5, 2
+_LEFT, _BELOW = 5, 3
+AXIS = "reward of this answer"
 _MARGIN = 0.08
 _SPAN = 0.05
 """The axis shows at least so much probability."""
@@ -100,4 +101,8 @@ def _axis(frame: Frame, reaching: Reaching) -> list[Content]:
         if all(each == " " for each in words[max(begin - 1, 0) : begin + len(text) + 1]):
             words[begin : begin + len(text)] = text
     blank = " " * _LEFT
-    return [Content.styled(blank + "─" * frame.width, "$text-muted"), Content(blank + "".join(words))]
+    return [
+        Content.styled(blank + "─" * frame.width, "$text-muted"),
+        Content(blank + "".join(words)),
+        Content.styled(f"{blank}{AXIS:^{frame.width}}", "$text-muted"),
+    ]

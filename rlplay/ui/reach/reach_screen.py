@@ -23,6 +23,8 @@ from rlplay.ui.reach.reach_plot import Frame, drawn
 from rlplay.ui.session.reaching import Reaching
 
 _STEP = 0.01
+_SLIGHT = 0.05
+"""A span of probabilities below this is no effect to speak of."""
 
 
 class ReachPlot(Widget):
@@ -96,7 +98,7 @@ class ReachScreen(Following[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_title = "What reward would move it there?"
+            panel.border_title = "How large a reward would move this token?"
             panel.border_subtitle = keyed("`↑ ↓` or drag · `enter` measure there · `esc` close")
             yield SteadyStatic(id="head")
             yield ReachPlot(self.reaching)
@@ -147,9 +149,10 @@ class ReachScreen(Following[None]):
         if known.refused:
             return literal(known.refused[:1].upper() + known.refused[1:] + ".")
         if known.asked:
-            return f"Measuring rewards: {len(known.asked)} to go. Each takes the whole update, from credit on."
+            return f"Measuring rewards: {len(known.asked)} to go. Each repeats the update from stage ③ on."
         if known.target is None:
-            return "● measured · ◆ as it was. All other answers keep their rewards. Move the line to where you want it."
+            hint = "All other answers keep their rewards. Drag a line to the probability you want, or press `↑`."
+            return f"{_conclusion(known)}● measured · ◆ as it was. {hint}"
         return self._answer(known, known.target)
 
     def _answer(self, known: Reaching, target: float) -> str:
@@ -166,6 +169,15 @@ class ReachScreen(Following[None]):
         if found is None:
             return f"{instead} would move it to {_share(target)}, by the line between two points. `enter` measures it."
         return f"{instead} moves it to {_share(found)}: measured."
+
+
+def _conclusion(known: Reaching) -> str:
+    """What the points say where they are nearly equal."""
+    ends = known.ends
+    if ends is None or len(known.points) < 3 or ends[1] - ends[0] >= _SLIGHT:
+        return ""
+    rewards = f"from {_reward(min(known.points))} to {_reward(max(known.points))}"
+    return f"No reward {rewards} moves it by {_SLIGHT}: this answer is one of many, and the others decide. "
 
 
 def _share(probability: float) -> str:

@@ -11,23 +11,25 @@ from rlplay.algorithms.settings import Settings
 from rlplay.trace.numbers import compact
 from rlplay.trace.pulls import Pulls
 from rlplay.trace.records import Array
-from rlplay.ui.format.bars import heights
+from rlplay.ui.format.bars import BARS
 from rlplay.ui.surrogate.walls import Walls, objective
 
 _LEAST_REACH, _MOST_REACH = 0.4, 4.0
-_GAP, _BELOW = 4, 3
-"""Cells between the two halves; lines below the curve: the tokens, the axis, its numbers."""
+_GAP, _AXIS, _MOST_BARS = 4, 2, 8
+"""Cells between the two halves; lines of the axis; of the tokens, at most."""
 _FLAT = 1e-9
 _HALVES = (1.0, "$scale-up"), (-1.0, "$scale-down")
 _PIXELS = " ▀▄█"
 
 
 class Frame(NamedTuple):
-    """Where the halves are: each `width` cells wide, ratios 1 − `reach` (at least 0) to 1 + `reach`, `height` lines."""
+    """Where the halves are: each `width` cells wide, ratios 1 − `reach` (at least 0) to 1 + `reach`, `height` lines of
+    curve and `bars` lines of tokens."""
 
     width: int
     height: int
     reach: float
+    bars: int
 
     @classmethod
     def of(cls, columns: int, lines: int, walls: Walls, found: Pulls | None) -> Frame:
@@ -36,7 +38,8 @@ class Frame(NamedTuple):
         reach = next(
             each for each in (0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, _MOST_REACH) if each >= min(wanted, _MOST_REACH)
         )
-        return cls(max((columns - _GAP) // 2, 8), max(lines - _BELOW, 3), reach)
+        bars = max(1, min(lines // 5, _MOST_BARS))
+        return cls(max((columns - _GAP) // 2, 8), max(lines - bars - _AXIS, 3), reach, bars)
 
     @property
     def first(self) -> float:
@@ -58,34 +61,44 @@ class Frame(NamedTuple):
         return float(self.ratios()[min(max(within, 0), self.width - 1)])
 
 
-def drawn(frame: Frame, s: Settings, walls: Walls, found: Pulls | None, held: bool | None) -> Content:
-    """The picture. `held` says which wall is being moved: the upper one, the lower one, or None for both."""
-    halves = [_half(frame, s, walls, found, sign, ink, held) for sign, ink in _HALVES]
+def drawn(frame: Frame, s: Settings, walls: Walls, begun: Walls, found: Pulls | None, held: bool | None) -> Content:
+    """The picture. `held` says which wall is being moved: the upper one, the lower one, or None for both; where one was
+    in the settings (`begun`) stays marked."""
+    halves = [_half(frame, s, walls, begun, found, sign, ink, held) for sign, ink in _HALVES]
     gap = Content(" " * _GAP)
     return Content("\n").join(gap.join(line) for line in zip(*halves, strict=True))
 
 
 def _half(
-    frame: Frame, s: Settings, walls: Walls, found: Pulls | None, sign: float, ink: str, held: bool | None
+    frame: Frame, s: Settings, walls: Walls, begun: Walls, found: Pulls | None, sign: float, ink: str, held: bool | None
 ) -> list[Content]:
     values = objective(s, walls, frame.ratios(), sign)
-    slope = np.abs(np.gradient(values))
-    places = {frame.column(1 - walls.low): False, frame.column(1 + walls.high): True}
-    if not s.surrogate_row.band:
-        places = {}
-    rows = _curve(values, frame.height)
+    flat = np.abs(np.gradient(values)) <= _FLAT
+    signs = _walls(frame, s, walls, begun, sign > 0, held)
     lines = []
-    for row in rows:
-        parts = []
-        for x, pixel in enumerate(row):
-            if pixel:
-                parts.append((_PIXELS[pixel], ink if slope[x] > _FLAT else "$text-muted"))
-            else:
-                parts.append(
-                    ("│", "bold $accent" if held in (None, places[x]) else "$text-muted") if x in places else (" ", "")
-                )
+    for row in _curve(values, frame.height):
+        parts = [
+            (_PIXELS[pixel], "$text-muted" if flat[x] else ink) if pixel else signs.get(x, (" ", ""))
+            for x, pixel in enumerate(row)
+        ]
         lines.append(Content.assemble(*parts))
-    return [*lines, _tokens(frame, found, sign, ink), *_axis(frame, walls, places)]
+    has_walls = s.surrogate_row.band
+    return [*lines, *_tokens(frame, walls if has_walls else None, found, sign, ink), *_axis(frame, walls, has_walls)]
+
+
+def _walls(
+    frame: Frame, s: Settings, walls: Walls, begun: Walls, rises: bool, held: bool | None
+) -> dict[int, tuple[str, str]]:
+    """By cell, what a wall looks like: at each sign of the advantage one stops the curve, the other does nothing."""
+    if not s.surrogate_row.band:
+        return {}
+    old = {frame.column(1 - begun.low), frame.column(1 + begun.high)}
+    found = dict.fromkeys(old, ("┊", "$text-muted"))
+    for place, upper in ((frame.column(1 - walls.low), False), (frame.column(1 + walls.high), True)):
+        moves = held in (None, upper)
+        stops = upper == rises
+        found[place] = ("┃" if stops else "│", ("bold $accent" if stops else "$accent") if moves else "$text-muted")
+    return found
 
 
 def _curve(values: Array, height: int) -> list[list[int]]:
@@ -102,23 +115,38 @@ def _curve(values: Array, height: int) -> list[list[int]]:
     return pixels
 
 
-def _tokens(frame: Frame, found: Pulls | None, sign: float, ink: str) -> Content:
+def _tokens(frame: Frame, walls: Walls | None, found: Pulls | None, sign: float, ink: str) -> list[Content]:
+    """How many tokens stand at each ratio, by the square root of their number; those beyond the wall are grey."""
     if found is None or not len(found.ratio):
-        return Content(" " * frame.width)
+        return [Content(" " * frame.width)] * frame.bars
     here = found.ratio[np.sign(found.advantage) == sign]
     edges = np.linspace(frame.first, 1 + frame.reach, frame.width + 1)
-    counts = np.histogram(np.clip(here, frame.first, 1 + frame.reach), edges)[0]
-    return Content.styled(heights(np.sqrt(counts).tolist()), ink)
+    roots = np.sqrt(np.histogram(np.clip(here, frame.first, 1 + frame.reach), edges)[0])
+    eighths = np.ceil(roots / max(float(roots.max()), 1.0) * 8 * frame.bars).astype(int)
+    ratios = frame.ratios()
+    beyond = np.zeros(frame.width, dtype=bool)
+    if walls is not None:
+        beyond = ratios > 1 + walls.high if sign > 0 else ratios < 1 - walls.low
+    lines = []
+    for row in reversed(range(frame.bars)):
+        cells = np.clip(eighths - 8 * row, 0, 8)
+        lines.append(
+            Content.assemble(
+                *((BARS[cell], "$text-muted" if far else ink) for cell, far in zip(cells, beyond, strict=True))
+            )
+        )
+    return lines
 
 
-def _axis(frame: Frame, walls: Walls, places: dict[int, bool]) -> list[Content]:
+def _axis(frame: Frame, walls: Walls, has_walls: bool) -> list[Content]:
+    low, high = 1 - walls.low, 1 + walls.high
     rule = ["─"] * frame.width
-    for place in places:
-        rule[place] = "◆"
+    for ratio in (low, high) if has_walls else ():
+        rule[frame.column(ratio)] = "◆"
     words = [" "] * frame.width
-    marks = [(frame.first, compact(frame.first)), (1.0, "1"), (1 + frame.reach, compact(1 + frame.reach))]
-    marks += [(1 - walls.low, compact(1 - walls.low)), (1 + walls.high, compact(1 + walls.high))] if places else []
-    for ratio, text in sorted(marks, key=lambda mark: mark[1] not in ("1",)):
+    ends = [frame.first, 1 + frame.reach]
+    for ratio in [*((low, high) if has_walls else ()), *ends, 1.0]:
+        text = compact(ratio, 3)
         begin = min(max(frame.column(ratio) - len(text) // 2, 0), frame.width - len(text))
         if all(each == " " for each in words[max(begin - 1, 0) : begin + len(text) + 1]):
             words[begin : begin + len(text)] = text

@@ -24,8 +24,11 @@ from rlplay.ui.surrogate.walls import Walls, beyond, has_picture
 
 NO_PICTURE = "{} depends on more than the ratio and the advantage, so no curve over the ratio alone shows it."
 NO_WALL = "This surrogate has no wall to drag: every token keeps a gradient."
-ONE_STEP = "One optimizer step for each batch: every ratio is 1 in it. The tokens below stand where they are after it."
-NO_TOKENS = "The tokens of an update will stand below the curves. Press `esc`, then `u`."
+ONE_STEP = (
+    "With one optimizer step for each batch ε changes nothing, because every ratio is 1 in it: the bars stand at the "
+    "ratios after it. Set num_iterations to 2 to see the walls at work."
+)
+NO_TOKENS = "After an update its tokens stand below the curves. Press `esc`, then `u`."
 _STEP = 0.01
 
 
@@ -54,7 +57,7 @@ class SurrogatePlot(Widget):
 
     def render(self) -> Content:
         dialogue = self._dialogue
-        return drawn(self.frame, dialogue.settings, dialogue.walls, dialogue.found, dialogue.held)
+        return drawn(self.frame, dialogue.settings, dialogue.walls, dialogue.begun, dialogue.found, dialogue.held)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Take the wall at this side of 1."""
@@ -160,9 +163,9 @@ class SurrogateScreen(Dialogue[SomeSettings | None]):
         if not has_picture(self.settings):
             return Content(NO_PICTURE.format(f"surrogate={self.settings.surrogate}"))
         return Content.assemble(
-            "What the update makes larger, over the ratio of new to old probability.  ",
-            ("A > 0", "bold $scale-up"), " at the left, ", ("A < 0", "bold $scale-down"), " at the right. ",
-            ("Flat, in grey: no gradient.", "$text-muted"),
+            "What the update increases, drawn against new ÷ old probability. ",
+            ("Left: A>0.", "bold $scale-up"), " ", ("Right: A<0.", "bold $scale-down"), " ",
+            ("Grey: no gradient.", "$text-muted"),
         )  # fmt: skip
 
     def _show(self) -> None:
@@ -181,7 +184,8 @@ class SurrogateScreen(Dialogue[SomeSettings | None]):
         old, new = (int(beyond(self.settings, each, self.found).sum()) for each in (self.begun, self.walls))
         counts = f"{old:,} of {len(self.found.ratio):,} {self._word}s are beyond the walls"
         moved = "" if self.walls == self.begun else f"; {new:,} would be then"
-        return f"{walls}. {counts}{moved}. {ONE_STEP if self.found.step is None else ''}"
+        which = {None: "both walls", True: "the upper wall", False: "the lower wall"}[self.held]
+        return f"{walls} ({which} held). {counts}{moved}. {ONE_STEP if self.found.step is None else ''}"
 
 
 def _written(walls: Walls) -> str:
