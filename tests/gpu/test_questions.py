@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rlplay.exercises import exercise_called
 from rlplay.trace.questions import (
     Continue,
     Estimate,
@@ -16,8 +17,10 @@ from rlplay.trace.questions import (
     Neighbours,
     Peek,
     Prefix,
+    Reach,
     ReadLayers,
     Recall,
+    TryCode,
     Weigh,
     WhatIf,
 )
@@ -34,6 +37,8 @@ QUESTIONS: dict[str, Any] = {
     "weigh": Weigh(1),
     "layers": ReadLayers(PREFIX, 72, 1),
     "neighbours": Neighbours(70, 1),
+    "reach": Reach(0, 1, [0.0, 2.0]),
+    "try code": TryCode("kl", exercise_called("kl").solution),
     "what if": WhatIf({"epsilon": 0.1, "beta": 0.1}),
 }
 
