@@ -161,3 +161,24 @@ async def test_its_key_puts_it_up_and_it_follows_the_cursor(size: tuple[int, int
         source.records(synthetic_sampling(2)[:1])
         await settled(pilot)
         assert panel.source.shown is app.play.session.shown  # while it is sampled
+
+
+@pytest.mark.parametrize(("height", "headings"), [(4, 0), (5, 1), (8, 2), (30, 3)])
+def test_below_equal_answers_come_the_trees_of_the_next_prompts_that_fit(height: int, headings: int) -> None:
+    update = Update(1)
+    for record in synthetic_update(1):
+        update.add(record)
+    sampled = update.sampled
+    assert sampled is not None
+    size, start = int((sampled.group == 0).sum()), sampled.offsets
+    same = np.zeros(len(sampled.group), dtype=np.int64) + 2
+    update.sampled = msgspec.structs.replace(
+        sampled, offsets=np.concatenate([[0], np.cumsum(same)]), token_ids=np.tile(sampled.token_ids[:2], len(same)),
+        texts=(sampled.texts[:2] * len(same)), mask=np.ones(2 * len(same), dtype=np.uint8),
+    )  # fmt: skip
+    assert size > 1
+    assert len(start) == len(same) + 1
+    found = lines(PlotData(History(), update, shown=update), height=height)
+    assert len(found) <= height
+    assert f"All {size} answers are the same text." in found[1]
+    assert [prompt.replace("\n", "⏎")[:8] in "\n".join(found) for prompt in sampled.prompts[1:]].count(True) == headings

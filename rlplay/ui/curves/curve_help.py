@@ -75,9 +75,9 @@ names the bands without a name in the picture.
 **Answer tree** (`T`) shows the answers to one prompt of the update on the screen, merged token by token as far as they
 agree. The bar behind a text is as long as the share of answers that begin this way. At the right are their number and
 their mean reward, a Monte-Carlo estimate of the value of this beginning. Green is above the mean reward of all answers
-to the prompt, red below it. If every reward of the update is 0 or 1, ✓ and ✗ mark whole answers. `▸` marks a branch
-that has no room to open. The highlighted line has the token under the cursor: `i` opens the probe there. `[` and `]` go
-through the updates.
+to the prompt, red below it. If every reward of the update is 0 or 1, ✓ and ✗ mark whole answers. Where all answers are
+the same text, the trees of the next prompts follow. `▸` marks a branch that has no room to open. The highlighted line
+has the token under the cursor: `i` opens the probe there. `[` and `]` go through the updates.
 
 {MAP_HELP}
 **Learning map** (`E`) counts the prompts that are never trained on, a column for each evaluation, in bands by what

@@ -63,16 +63,7 @@ class AnswerTree(OfUpdate):
         root = _root(source)
         if root is None:
             return source.coming(NOTHING_SAMPLED)
-        opened = _opened(root, size.height)
-        here = _here(root, opened, source.cursor)
-        binary = _binary(source)
-        assert source.shown is not None
-        assert source.shown.sampled is not None
-        lines = []
-        for node, indent in _walk(root, "", opened):
-            folded = bool(node.children) and id(node) not in opened
-            words = Words(_text(source.shown.sampled, node), node is here, binary, folded, source.tinted)
-            lines.append(_line(node, indent, root, size.width, words))
+        lines = _tree(source, root, size, source.cursor)
         if len(lines) > size.height:
             hidden = len(lines) - size.height + 1
             lines = [
@@ -81,6 +72,7 @@ class AnswerTree(OfUpdate):
             ]
         if not root.children and len(root.rows) > 1 and size.height > 1:
             lines.append(Content.styled(f"All {len(root.rows)} answers are the same text.", SAME).truncate(size.width))
+            lines += _further(source, root, Size(size.width, size.height - len(lines)))
         return Picture(Content("\n").join(lines), Axes(size.width, 0, size.width - 1, 0, 1))
 
     def titles(
@@ -97,6 +89,36 @@ class AnswerTree(OfUpdate):
         mean = Content.assemble(" · mean reward ", (value, VALUE)) if value else Content("")
         prompt = sampled.prompts[int(sampled.group[root.rows[0]])]
         return Content.assemble(parts[0], mean), Content(visible(prompt))
+
+
+def _tree(source: PlotData, root: Node, size: Size, cursor: tuple[int, int] | None) -> list[Content]:
+    """The lines of one prompt's tree, with the node at `cursor`, if it is in this tree, marked."""
+    assert source.shown is not None
+    assert source.shown.sampled is not None
+    opened = _opened(root, size.height)
+    here = None if cursor is None else _here(root, opened, cursor)
+    lines = []
+    for node, indent in _walk(root, "", opened):
+        folded = bool(node.children) and id(node) not in opened
+        words = Words(_text(source.shown.sampled, node), node is here, _binary(source), folded, source.tinted)
+        lines.append(_line(node, indent, root, size.width, words))
+    return lines
+
+
+def _further(source: PlotData, root: Node, size: Size) -> list[Content]:
+    """The trees of the prompts after that of `root`, each below its prompt, as many as fit as a whole."""
+    assert source.shown is not None
+    assert source.shown.sampled is not None
+    sampled, lines = source.shown.sampled, list[Content]()
+    for group in range(int(sampled.group[root.rows[0]]) + 1, len(sampled.prompts)):
+        room = size.height - len(lines) - 2
+        other = answer_tree(source.shown, group) if room > 0 else None
+        tree = [] if other is None else _tree(source, other, Size(size.width, room), None)
+        if not tree or len(tree) > room:
+            break
+        heading = Content.styled(visible(sampled.prompts[group]), SAME).truncate(size.width, ellipsis=True)
+        lines += [Content(""), heading, *tree]
+    return lines
 
 
 def _root(source: PlotData) -> Node | None:
