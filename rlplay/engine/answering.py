@@ -107,8 +107,8 @@ class Answering:
         batch = self._state.batch
         if batch is not None and (batch.advantages is not None or self._kept is None):
             return self._state
-        if self._kept is None and self._done and self._at_border:
-            update = self._done
+        update = self._done
+        if self._kept is None and update and self._at_border and self._rewarded(update):
             with self._back_afterwards():
                 self._go_to(update - 1)
                 self._repeat(update)
@@ -116,6 +116,10 @@ class Answering:
             self._state.batch, self._kept = batch, unless_large(batch)
             return self._state
         return replace(self._state, batch=self._kept)
+
+    def _rewarded(self, update: int) -> bool:
+        """Whether an update learned from rewards, by a policy gradient."""
+        return self._settings_at((update, "update")).loss_type == "policy_gradient"
 
     @contextmanager
     def _back_afterwards(self) -> Iterator[None]:

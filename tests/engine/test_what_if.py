@@ -279,6 +279,17 @@ def test_rewards_that_are_others_each_time_or_fail_cost_nothing(
     driver.close()
 
 
+def test_an_update_without_rewards_is_not_repeated_for_a_preview(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, _ = go(start, algorithm="dpo")
+    driver.advance("update", 1, lambda: False)
+    driver.rewind(1)
+    monkeypatch.setattr(Driver, "_repeat", None)
+    with pytest.raises(ValueError, match="loss_type=policy_gradient"):
+        driver.what_if({"epsilon": 0.1})
+    monkeypatch.undo()
+    driver.close()
+
+
 def test_pairs_of_an_earlier_stage_are_not_taken_for_rewarded_answers(start: Start) -> None:
     stages = [Stage("pairs", 1, {"algorithm": "dpo"}), Stage("rewards", 1, {"algorithm": "grpo"})]
     driver, _ = start(scenario={"stages": stages})
