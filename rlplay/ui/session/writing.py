@@ -52,7 +52,8 @@ class Writing:
         self.version += 1
 
     def edit(self, text: str) -> None:
-        """Take what the learner typed."""
+        """Take what the learner typed; what was said of other lines holds no more."""
+        self.tried = self.tried if text == self.text else None
         self.text = text
         self.version += 1
 

@@ -27,8 +27,8 @@ def verdict_lines(writing: Writing, ended: str = "") -> Content:
         )
     if tried is None or writing.waited > PATIENCE:
         words = (
-            "Running …"
-            if writing.waited
+            "checking …"
+            if writing.waited or writing.begun
             else "Write the missing lines in place of the dots. They run whenever you pause."
         )
         return Content.styled(words, QUIET)

@@ -180,9 +180,12 @@ where a setting takes one: PPO's clip is the surrogate.
         await self._ask()
 
     async def action_hint(self) -> None:
-        """Show the next hint, or the solution."""
+        """Show the next hint, or the solution, which runs at once."""
+        before = self.writing.text
         self.writing.more_help()
         self.look(at_once=True)
+        if self.writing.text != before:
+            await self._ask()
 
     def action_engine(self) -> None:
         """Show where the engine does the same, once the exercise is solved."""
@@ -208,7 +211,7 @@ where a setting takes one: PPO's clip is the surrogate.
     def _may_go_on(self) -> bool:
         """Whether these lines agree with the engine; says so if they do not."""
         if self.writing.tried is None or not self.writing.tried.passed:
-            self.app.notify("First write it yourself: ctrl+t gives a hint.")
+            self.app.notify("First your lines must agree with the engine: ctrl+t gives a hint.")
             return False
         return True
 
