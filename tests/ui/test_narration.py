@@ -15,7 +15,8 @@ from rlplay.trace.run import Run
 from rlplay.trace.update import Update
 from rlplay.ui.format.keyed import KEY, keyed
 from rlplay.ui.formula.formula_lines import has_band
-from rlplay.ui.words.narration import Narration, _became, _clipping, narrate, narrate_run
+from rlplay.ui.words.mean_changes import became, on_average
+from rlplay.ui.words.narration import Narration, _clipping, narrate, narrate_run
 from tests.recorded import SETTINGS, synthetic_sampling, synthetic_update
 
 CHOSEN = SETTINGS
@@ -359,11 +360,22 @@ async def test_held_out_results_do_not_disturb_the_narration():
     assert "held out 0.4" in narrate(update, history, CHOSEN).happened
 
 
+def test_a_second_sign_that_moved_the_same_way_is_said_to_have_done_so_too():
+    update = Update(1)
+    for record in synthetic_update(1):
+        update.add(record)
+    update.sampled.old_logprobs[:] = -1.0
+    update.finished.logprobs[:] = -0.5
+    (said,) = on_average(update, ("with A > 0", "with A < 0"))
+    assert said.count("became likelier") == 1
+    assert ", and so did those with A < 0 (" in said
+
+
 def test_how_tokens_moved_is_read_off_the_numbers():
     """A token with a positive advantage may still fall: all share their weights."""
-    assert _became(0.97, 0.008) == "became likelier (0.970 → 0.978)"
-    assert _became(0.854, -0.01) == "became less likely (0.854 → 0.844)"
-    assert _became(0.5, 0.0004) == "hardly changed (0.500 → 0.500)"
+    assert became(0.97, 0.008) == "became likelier (0.970 → 0.978)"
+    assert became(0.854, -0.01) == "became less likely (0.854 → 0.844)"
+    assert became(0.5, 0.0004) == "hardly changed (0.500 → 0.500)"
 
 
 def test_where_an_answer_has_one_ratio_the_clipped_share_is_of_answers():

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.segment import Segment
 from rich.style import Style
+
+_BLANK = re.compile(" (?!%)")
+"""Where a line may end: not between a number and its percent sign."""
 
 
 def folded(parts: list[tuple[str, Style]], width: int, indent: int = 2) -> list[list[Segment]]:
     """The parts wrapped to `width` cells; continuation lines are indented."""
     words: list[list[Segment]] = [[]]
     for text, style in parts:
-        first, *others = text.split(" ")
+        first, *others = _BLANK.split(text)
         words[-1].append(Segment(first, style))
         words += [[Segment(f" {other}", style)] for other in others]
     lines: list[list[Segment]] = [[]]

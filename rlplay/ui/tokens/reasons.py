@@ -8,6 +8,7 @@ import numpy as np
 
 from rlplay.algorithms.settings import Settings
 from rlplay.trace.kinds import REWARDED
+from rlplay.trace.lenses import LENSES
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.records import Scored
 from rlplay.trace.update import Update
@@ -20,6 +21,8 @@ from rlplay.ui.words.pair_updates import LEFT_OUT, label
 
 _SLIGHT = 0.005
 """A smaller change of a probability does not show in its two decimals."""
+_RATIO = 1.25
+"""A probability that became so many times larger or smaller has moved, however small it is."""
 _NOTHING = 1e-6
 """A smaller advantage counts as 0."""
 RIGHT = "correct"
@@ -54,7 +57,7 @@ def reasons(update: Update, completion: int, facts: AnswerFacts, token: int, s: 
     if numbers.clip_state:
         ratio = "" if numbers.ratio is None else f" at {number(numbers.ratio)} times its probability"
         said.append(f"{MARKS[numbers.clip_state]} clipped{ratio}: it has moved enough, so the last step let it be.")
-    said.append(_moved(facts, token, update.step_word))
+    said.append(_moved(update, completion, facts, token))
     return " ".join(filter(None, said))
 
 
@@ -65,14 +68,18 @@ def _earned(update: Update, scored: Scored, completion: int, s: Settings) -> str
         return ""
     group = scored.rewards[update.sampled.group == update.sampled.group[completion]]
     own, count = float(scored.rewards[completion]), len(group)
+    answer = "walk" if update.step_word == "move" and update.sampled.states else "answer"
     if count == 1:
-        return f"The answer earned {number(own)}."
+        return f"The {answer} earned {number(own)}."
     right = scored.parts.get(RIGHT)
     if right is not None and set(scored.rewards.tolist()) <= {0.0, 1.0}:
-        return f"{count} answers, {int(group.sum())} right; this one is {'right' if own else 'wrong'}."
+        return f"{count} {answer}s, {int(group.sum())} right; this one is {'right' if own else 'wrong'}."
     if float(np.ptp(group)) < _NOTHING:
-        return f"All {count} answers to this prompt earned {number(own)}."
-    return f"{count} answers, rewards {number(group.min())} to {number(group.max())}; this one earned {number(own)}."
+        prompt = "from here" if answer == "walk" else "to this prompt"
+        return f"All {count} {answer}s {prompt} earned {number(own)}."
+    low, high, this = (float(each) for each in (group.min(), group.max(), own))
+    shown = plain if plain(low) != plain(high) else number  # as in the list of answers, where the decimals suffice
+    return f"{count} {answer}s, rewards {shown(low)} to {shown(high)}; this one earned {shown(this)}."
 
 
 def _judged(update: Update, completion: int, s: Settings, numbers: TokenNumbers) -> str:
@@ -88,7 +95,7 @@ def _judged(update: Update, completion: int, s: Settings, numbers: TokenNumbers)
     if s.kind not in REWARDED:
         role = LEFT_OUT if update.scored is None else label(update.scored, completion, s.kind)
         if abs(a) < _NOTHING:
-            return f"The answer is {role}: no pull."
+            return "This pair is a tie, so nothing pulls." if role == "tie" else f"The answer is {role}: no pull."
         return f"The answer is {role}, so the {word} is pulled {way} ({signed(a).strip()})."
     if abs(a) < _NOTHING:
         return "That is as expected, so nothing pulls (advantage 0)."
@@ -109,18 +116,43 @@ def _compared(update: Update, completion: int, numbers: TokenNumbers) -> str:
     return f"Its return {plain(numbers.returned)} is {better.lower()} {expected}"
 
 
-def _moved(facts: AnswerFacts, token: int, word: str) -> str:
+def _moved(update: Update, completion: int, facts: AnswerFacts, token: int) -> str:
     """What the whole update did to the token's probability, and whether it went where its own gradient pulled."""
     if facts.new is None or not np.isfinite(facts.new[token]):
         return ""
     old, new = (float(np.exp(each[token])) for each in (facts.sampled.old_logprobs, facts.new))
     change, pull = new - old, facts.value("credit", token) or 0.0
-    if abs(change) < _SLIGHT:
+    if abs(change) < _SLIGHT and (min(old, new) <= 0 or max(old, new) < _RATIO * min(old, new)):
         return f"The update hardly moved it: {_percents((old, new))}."
     way = "up" if change > 0 else "down"
     if pull and (pull > 0) != (change > 0):
-        return f"Yet it went {way}, {_percents((old, new))}: other {word}s share its weights."
+        because = _elsewhere(update, completion, token, change > 0)
+        return f"Yet it went {way}, {_percents((old, new))}{because}."
     return f"It went {way}: {_percents((old, new))}."
+
+
+def _elsewhere(update: Update, completion: int, token: int, up: bool) -> str:
+    """Why a token went against its own pull: in a world, what pulled on the same square, if that is the reason."""
+    sampled, credit = update.sampled, LENSES["credit"].values(update)
+    if sampled is None or credit is None or update.step_word != "move" or not sampled.states:
+        return f": other {update.step_word}s share its weights"
+    here, square, move = int(sampled.offsets[completion]) + token, "", int(sampled.token_ids[token])
+    pulls = dict[tuple[str, int], float]()
+    for row in range(update.completions):
+        start, end = int(sampled.offsets[row]), int(sampled.offsets[row + 1])
+        prompt = int(sampled.group[row])
+        path = [sampled.columns[prompt].get("start") or sampled.prompts[prompt], *sampled.states.get(row, [])]
+        for at, state in zip((np.flatnonzero(sampled.mask[start:end]) + start).tolist(), path, strict=False):
+            key = state, int(sampled.token_ids[at])
+            pulls[key] = pulls.get(key, 0.0) + float(credit[at])
+            if at == here:
+                square, move = key
+    others = sum(pull for (state, made), pull in pulls.items() if state == square and made != move)
+    if pulls.get((square, move), 0.0) * (1 if up else -1) > 0:
+        return f": on {square}, the same move was pulled {'up' if up else 'down'} more often or harder"
+    if others * (1 if up else -1) < 0:
+        return f": on {square}, the other moves were pulled {'down' if up else 'up'}"
+    return ""
 
 
 def _percents(shares: Sequence[float]) -> str:

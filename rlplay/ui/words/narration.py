@@ -16,7 +16,6 @@ from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.settings import Settings
 from rlplay.health.finding import Finding
 from rlplay.trace.history import History
-from rlplay.trace.lenses import LENSES
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.records import Array, Sampled, Stepped
 from rlplay.trace.update import Update
@@ -25,11 +24,10 @@ from rlplay.ui.words import pair_updates as pairs
 from rlplay.ui.words import step_search as search
 from rlplay.ui.words import value_updates as values
 from rlplay.ui.words.diagnoses import warning
+from rlplay.ui.words.mean_changes import on_average
 
 STILL = 1e-4
 """A ratio this close to 1 counts as unchanged."""
-UNMOVED = 5e-4
-"""A smaller change of a mean probability does not show in three digits."""
 NOISE = 1e-6
 """A smaller difference between two updates is rounding."""
 BEGIN = "Nothing has been sampled yet."
@@ -333,32 +331,12 @@ def _after(update: Update, history: History, settings: Settings) -> tuple[str, s
     if settings.kind == "action values":
         return " ".join(filter(None, [*parts, values.worth(finished.metrics, settings)])), following
     which_way = ("pulled up", "pushed down") if answers else ("with A > 0", "with A < 0")
-    means = zip(which_way, update.once(_mean_changes), strict=True)
-    moved = [f"{update.step_word}s {which} {_became(*mean)}" for which, mean in means if mean is not None]
+    moved = on_average(update, which_way)
     if moved:
         parts.append(f"On average, {', '.join(moved)}.")
     if "kl_old" in finished.metrics and not answers:  # on answers that others wrote, it does not estimate a KL
         parts.append(f"KL of this update {number(finished.metrics['kl_old'])}.")
     return " ".join(parts), following
-
-
-def _mean_changes(update: Update) -> list[tuple[float, float] | None]:
-    """The mean probability before the update and its mean change, of the tokens with A > 0 and of those with A < 0."""
-    before, delta = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
-    sampled, credited = update.sampled, update.credited
-    if sampled is None or credited is None or before is None or delta is None:
-        return [None, None]
-    known = np.isfinite(delta) & (sampled.mask == 1)
-    chosen = known & (credited.advantages > 0), known & (credited.advantages < 0)
-    return [(float(before[kept].mean()), float(delta[kept].mean())) if kept.any() else None for kept in chosen]
-
-
-def _became(start: float, delta: float) -> str:
-    """How a mean probability changed: "became likelier (0.970 → 0.978)"."""
-    moved = f"({start:.3f} → {start + delta:.3f})"
-    if abs(delta) < UNMOVED:
-        return f"hardly changed {moved}"
-    return f"became {'likelier' if delta > 0 else 'less likely'} {moved}"
 
 
 def _reward(update: Update, history: History) -> str:
