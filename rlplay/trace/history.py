@@ -61,6 +61,8 @@ class History:
         self._abandoned: dict[str, list[Series]] = {}
         self._marks: list[tuple[int, Mark]] = []  # with the earliest update to which a rewind keeps it
         self._borders: set[int] = set()
+        self.algorithms: dict[int, str] = {}
+        """What each stage trains with, by its first update; the name of a stage that does not say it."""
 
     @classmethod
     def of(cls, points: Iterable[tuple[int, str, int, float | None]], marks: Iterable[AnyRecord]) -> History:
@@ -200,7 +202,10 @@ class History:
             case Changed():
                 text = f"{record.name} {_short(record.previous)} → {_short(record.value)}"
                 self._marks.append((part_of(record), Mark(effective_from(record), text, "changed")))
-            case Staged() if record.update > 1:
+            case Staged():
+                self.algorithms[record.update] = str(record.settings.get("algorithm") or record.name)
+                if record.update <= 1:
+                    return
                 self._borders.add(record.update)
                 self._marks.append((part_of(record), Mark(record.update, f"stage {record.name}", "changed")))
             case Rewound() if record.abandoned > record.update:

@@ -44,6 +44,21 @@ async def test_a_pair_stands_side_by_side_with_its_gap():
         assert "Pair 2 of 2" in str(app.panels.pair.border_title)
 
 
+async def test_an_update_begins_at_a_pair_with_a_label():
+    app, source = playground(settings=CHOSEN | {"loss_type": "sigmoid"})
+    async with app.run_test(size=(120, 35)) as pilot:
+        roles = ["tie", "tie", "chosen", "rejected"]
+        for record in compared(1):
+            source.records([msgspec.structs.replace(record, roles=roles) if isinstance(record, Scored) else record])
+        await settled(pilot)
+        await app.play.perform("stage", "pair")
+        await settled(pilot)
+        assert "Pair 2 of 2" in str(app.panels.pair.border_title)
+        assert app.panels.tokens.cursor == (2, 0)
+        await pressed(pilot, "up")
+        assert "Pair 1 of 2" in str(app.panels.pair.border_title), "one can go to a tie"
+
+
 def turned(number):
     """An update with a reply in the middle of every answer."""
     for record in synthetic_update(number):

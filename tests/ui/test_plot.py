@@ -7,11 +7,11 @@ import pytest
 
 from rlplay.trace.numbers import number
 from rlplay.ui.plot.canvas import Canvas
-from rlplay.ui.plot.curve import Curve
+from rlplay.ui.plot.curve import FIRST, Curve
 from rlplay.ui.plot.drawn_curves import NEWEST, curves
 from rlplay.ui.plot.guess import WORDS, Guess
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
-from rlplay.ui.plot.picture import Axes, Size
+from rlplay.ui.plot.picture import NOTE, Axes, Size
 from rlplay.ui.plot.scale import tick
 from rlplay.ui.plot.strokes import WEIGHT, heavy
 
@@ -369,3 +369,16 @@ def test_a_cut_curve_leaves_its_band_and_its_letter_on_its_stretches():
         assert not any("A" in row[apart.start : apart.stop] for row in rows[:-1])
         assert shaded(picture, [picture.frame.column(5)])[picture.frame.column(5)]
         assert not any(shaded(picture, apart).values()), "there is no curve to shade"
+
+
+def test_a_cut_has_the_names_of_what_the_curve_measures_on_both_sides():
+    curve = Curve([1, 2, 3, 4, 5, 6], [0.1] * 3 + [0.7] * 3, FIRST, cuts=(4,), parts=((1, "SFT"), (4, "DPO")))
+    lines = curves([curve], [], Size(40, 12)).content.plain.split("\n")
+    border = next(line for line in lines if "┊" in line).index("┊")
+    before, after = (next(line.index(name) for line in lines if name in line) for name in ("SFT", "DPO"))
+    assert before + len("SFT") < border < after
+
+
+def test_an_end_of_the_axis_that_a_sign_would_cut_is_left_out():
+    axis = Axes(20, 0, 19, 1, 30).axis("1", "30", [(19, "◆", NOTE), (5, "×", NOTE)]).plain
+    assert axis.split() == ["1", "×", "◆"]

@@ -57,6 +57,8 @@ at how far the gap has moved since the reference: the loss pushes it up.
         super().__init__(id=id)
         self.border_title = "Pair"
         self._lines: list[_Line] = []
+        self._begun: int | None = None
+        """The update whose first labelled pair was looked for: each update begins there."""
         self._shown: tuple[Update | None, tuple[int, int], Settings] | None = None
 
     def on_resize(self) -> None:
@@ -87,6 +89,9 @@ at how far the gap has moved since the reference: the loss pushes it up.
         self._shown, self._lines = (update, cursor, settings), []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
+            if (first := self._first_labelled(update, cursor[0])) is not None:
+                cursor = first, 0
+                self.post_message(CursorMoved(*cursor))
             group = int(sampled.group[cursor[0]])
             both = [int(row) for row in np.flatnonzero(sampled.group == group)[:2]]
             self.border_title = f"Pair {group + 1} of {len(sampled.prompts)}"
@@ -96,6 +101,15 @@ at how far the gap has moved since the reference: the loss pushes it up.
                 *self._scores(update, both),
             ]  # fmt: skip
         self.rebuild()
+
+    def _first_labelled(self, update: Update, row: int) -> int | None:
+        """Where to begin an update whose answer `row` has no label, once its labels are known; None to stay."""
+        roles = [] if update.scored is None else update.scored.roles
+        if self._begun == update.number or not roles:
+            return None
+        self._begun = update.number
+        labelled = [at for at, role in enumerate(roles) if role in ("chosen", "rejected")]
+        return labelled[0] if labelled and row not in labelled else None
 
     def _prompt(self, prompt: str) -> list[_Line]:
         words = [f" {word}" if i else word for i, word in enumerate(visible(prompt.replace("\n", NEWLINE)).split(" "))]

@@ -21,8 +21,9 @@ class Curve:
 
     "under" shades from the line to 0, "between" to the other curve with this `area`. A `letter` on the curve identifies
     it if line styles are not enough, and a `name` is written near its end. At the updates in `cuts` the curve starts
-    again, because the metric then measures another quantity. Values below `noise` count as 0. The scale reaches from
-    the lowest to the highest of `ends`, too. `newest` marks the last point.
+    again, because the metric then measures another quantity; `parts` names what it measures from each update on. Values
+    below `noise` count as 0. The scale reaches from the lowest to the highest of `ends`, too. `newest` marks the last
+    point.
     """
 
     updates: Sequence[int]
@@ -35,6 +36,7 @@ class Curve:
     letter: str = ""
     name: str = ""
     cuts: Sequence[int] = ()
+    parts: tuple[tuple[int, str], ...] = ()
     noise: float = NOISE
     ends: tuple[float, ...] = ()
     newest: bool = False

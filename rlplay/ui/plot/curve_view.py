@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from textual.content import Content
 
+from rlplay.algorithms import named
 from rlplay.trace.answers import measures
 from rlplay.trace.history import History
 from rlplay.trace.metrics import ROUNDING, describe, means_the_same, titled
@@ -34,6 +35,8 @@ _SPREAD = 11
 """Cells for a distribution in the title."""
 _SPARK = 8
 """Cells for a second metric."""
+_SHORT = 12
+"""Characters of an algorithm that fit beside a border between stages."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,8 @@ class CurveView:
             found.append(
                 Curve(
                     updates, values, style, trace.kind, trace.side, band, self._area(trace, band is not None),
-                    cuts=cuts(source.history, trace.metric), noise=_noise(trace, source),
+                    cuts=(breaks := cuts(source.history, trace.metric)),
+                    parts=_parts(source.history) if breaks else (), noise=_noise(trace, source),
                     ends=(0.0, 1.0) if share else (), newest=trace.kind == "line",
                 )
             )  # fmt: skip
@@ -231,6 +235,17 @@ def single(metric: str) -> CurveView:
 def cuts(history: History, metric: str) -> list[int]:
     """The updates at which a metric's curve starts again, because a new stage changes what it measures."""
     return [] if means_the_same(metric) else history.stage_borders
+
+
+def _parts(history: History) -> tuple[tuple[int, str], ...]:
+    """What each stage trains with, from its first update on."""
+    return tuple((update, visible(_in_short(name))) for update, name in sorted(history.algorithms.items()))
+
+
+def _in_short(algorithm: str) -> str:
+    """Its title, or where that is long, the name that a run is started with: SFT."""
+    title = named.title(algorithm)
+    return title if len(title) <= _SHORT or len(algorithm) > _SHORT else algorithm.upper()
 
 
 def _sparkline(values: Sequence[float], noise: float) -> str:

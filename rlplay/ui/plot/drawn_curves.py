@@ -60,6 +60,7 @@ def curves(
     for cut in sorted({cut for curve in series for cut in curve.cuts if first < cut <= last}):
         canvas.fence(frame.column(cut - 0.5) - frame.left, RULE)
     _write(canvas, placed)
+    _name_parts(canvas, frame, series[0])
     # Labels of two scales take the colours of their curves; those of a single scale stay muted.
     inks = {c.side: c.style for c in reversed(series)} if all(map(any, labels)) else {}
     ends = str(first), str(last) if last > first else ""
@@ -195,6 +196,21 @@ def _name(canvas: Canvas, placed: _Placed) -> None:
             for at, character in enumerate(name, start):
                 canvas.write(at, place, character, placed.curve.style)
             return
+
+
+def _name_parts(canvas: Canvas, frame: Axes, curve: Curve) -> None:
+    """Write on either side of each cut what the curve measures there, where nothing else is drawn."""
+    for cut in curve.cuts:
+        fence = frame.column(cut - 0.5) - frame.left
+        before = next((name for start, name in reversed(curve.parts) if start < cut), "")
+        after = next((name for start, name in curve.parts if start == cut), "")
+        for name, start in ((before, fence - len(before) - 1), (after, fence + 2)):
+            columns = range(start, start + len(name))
+            fits = start >= 0 and columns.stop <= canvas.width
+            row = next((row for row in reversed(range(canvas.height)) if canvas.free(columns, row)), None)
+            if fits and row is not None:
+                for at, character in enumerate(name, start):
+                    canvas.write(at, row, character, AXIS)
 
 
 def margins(series: Sequence[Curve], log: bool, lines: int) -> Margins:

@@ -46,9 +46,15 @@ class Axes:
         return self.first + min(max(share, 0.0), 1.0) * (self.last - self.first)
 
     def axis(self, first: str, last: str, notes: Iterable[tuple[int, str, str]]) -> Content:
-        """The line below the plot: labels of both ends, overlaid with `notes` (cell, text, style)."""
-        cells = [(" ", AXIS)] * self.width
-        for column, text, style in ((self.left, first, AXIS), (self.right + 1 - len(last), last, AXIS), *notes):
+        """The line below the plot: labels of both ends, and `notes` (cell, text, style).
+
+        A label is left out where a note would cover a part of it.
+        """
+        cells, notes = [(" ", AXIS)] * self.width, list(notes)
+        taken = {cell for column, text, _ in notes for cell in range(column, column + len(text))}
+        ends = (self.left, first, AXIS), (self.right + 1 - len(last), last, AXIS)
+        whole = [end for end in ends if taken.isdisjoint(range(end[0], end[0] + len(end[1])))]
+        for column, text, style in (*whole, *notes):
             for at, character in enumerate(text, column):
                 if 0 <= at < self.width:
                     cells[at] = (character, style)
