@@ -23,7 +23,7 @@ from rlplay.trace.plugins import load, names
 from rlplay.trace.text import quote
 from rlplay.trusted import follow, place
 
-__all__ = ["Example", "RewardFunction", "Task", "completion_text", "load_task", "stage_of", "task_names"]
+__all__ = ["Example", "RewardFunction", "Task", "completion_text", "load_task", "speaker_of", "stage_of", "task_names"]
 
 _GROUP = "rlplay.tasks"
 _TASKS: dict[str, Callable[[], Task]] = {
@@ -43,6 +43,11 @@ def task_names() -> list[str]:
 def stage_of(name: str | None) -> str:
     """What a bundled task is about, one of `verbs.STAGES`; "all" for any other name."""
     return _TASKS[name]().stage if name in _TASKS else "all"
+
+
+def speaker_of(name: str | None) -> str:
+    """What answers the model between its turns in a bundled task, such as "calculator"; "" for any other name."""
+    return _TASKS[name]().speaker if name in _TASKS else ""
 
 
 def load_task(name: str) -> Task:

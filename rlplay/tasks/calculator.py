@@ -101,6 +101,7 @@ def calculator() -> Task:
     return Task(
         name="calculator",
         stage="conversation",
+        speaker="calculator",
         summary="Add small numbers or multiply large ones; a calculator answers calls.",
         train=alternating,
         held_out=held_out,

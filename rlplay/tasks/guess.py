@@ -53,6 +53,7 @@ def guess() -> Task:
     return Task(
         name="guess",
         stage="conversation",
+        speaker="host",
         summary="Guess a number from 1 to 20 in five guesses; the replies are higher or lower.",
         train=[Example(prompt=chat(PROMPT), columns={"secret": n}) for n in range(1, LARGEST_SECRET + 1)],
         held_out=[],

@@ -67,6 +67,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     situations: dict[str, Example] = {}
     actions: list[str] = []
     stage: str = "all"
+    speaker: str = ""
 
     @property
     def columns(self) -> set[str]:

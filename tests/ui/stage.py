@@ -30,6 +30,7 @@ class Fed:
     title = "Word problems"
     question = "Does it learn?"
     stage = "all"
+    speaker = ""
     about = ("It answers word problems.", "Each update: 2 prompts.")
     path = Path("nowhere.rlplay")
 

@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 
 from rlplay.trace.turns import turns
+from rlplay.ui.format.shown_text import token_text, turn_marks
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, on_screen, settled
 
@@ -38,6 +39,21 @@ async def test_each_turn_begins_on_its_own_line_with_its_role():
         drawn = list(app.panels.tokens.line(row))
         said = next(segment for segment in drawn if segment.text == " word")
         assert said.style == app.panels.tokens.palette.muted, "the environment's words are set back"
+
+
+def test_in_a_list_turns_are_set_apart_where_the_template_has_its_marks():
+    sampled = conversation()
+    pieces = dict(enumerate([
+        "16", "<|end|>", "<|user|>", "Lower", ".", "<|end|>", "<|model|>", "6", "<|user|>", "Higher", "<|model|>", "11",
+        "<|end|>",
+    ]))  # fmt: skip
+    mask = np.array([1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 1], np.uint8)
+    short = msgspec.structs.replace(
+        sampled, offsets=np.array([0, 13]), token_ids=np.arange(13), mask=mask, texts=[*pieces.values()], pieces=pieces
+    )
+    between = turn_marks(short, 0)
+    shown = "".join(between.get(t) or token_text(text, text) for t, text in pieces.items())
+    assert shown == "16 → Lower. · 6 → Higher · 11∎"
 
 
 async def test_a_token_after_a_role_is_pointed_at_as_any_other():

@@ -80,12 +80,17 @@ async def test_a_conversation_names_who_speaks():
         await settled(pilot)
         assert "conversation" in fitting(app.play.session)
         await app.play.perform("stage", "conversation")
+        source.speaker = "host"
+        app.play.inspect()
+        assert " host  " in all_text(app.panels.conversation)
+        source.speaker = ""
+        app.play.inspect()
         await settled(pilot)
         said = [line.split("  ")[0].strip() or line.strip().split("  ")[0] for line in
                 all_text(app.panels.conversation).split("\n") if line.strip()]  # fmt: skip
-        assert [word for word in said if word in ("prompt", "model", "environment", "reward")] == [
+        assert [word for word in said if word in ("prompt", "model", "environment", "reward")][:10] == [
             "prompt", "model", "environment", "model", "reward",
-        ]  # fmt: skip
+        ] * 2, "the next conversation follows"  # fmt: skip
         await app.play.perform("panel", "tokens")
         await settled(pilot)
         assert app.focused is app.panels.conversation, "it is the answer's tokens that it shows"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
+from rlplay.trace.records import Sampled
 from rlplay.trace.text import NOTHING, visible
 
 END = "∎"
@@ -30,6 +32,31 @@ def token_text(text: str, piece: str, spaces: bool = False) -> str:
     if is_special(piece):
         return f"⟨{piece.strip('<|>/')}⟩" if spaces else END
     return visible(text, spaces) if text else NOTHING
+
+
+def turn_marks(sampled: Sampled, completion: int) -> dict[int, str]:
+    """What stands for the marks of the chat template around what others wrote in an answer, by token of the batch.
+
+    The model's last mark before their turn is an arrow, and a dot ends their turn: "16 → Lower. · 6". Nothing else is
+    cut: each mark keeps a cell, so that the cursor can be on it.
+    """
+    start, end = (int(each) for each in sampled.offsets[completion : completion + 2])
+    shown: dict[int, str] = {}
+    for others, run in groupby(range(start, end), lambda token: not sampled.mask[token]):
+        tokens = list(run)
+        if not others:
+            continue
+        special = [is_special(sampled.pieces.get(int(sampled.token_ids[token]), "")) for token in tokens]
+        words = [at for at, mark in enumerate(special) if not mark] or [0]
+        shown |= {token: " " for token, mark in zip(tokens, special, strict=True) if mark}
+        if words[-1] + 1 < len(tokens):
+            shown[tokens[words[-1] + 1]] = " · " if words[-1] + 2 == len(tokens) else " ·"
+        before = tokens[0] - 1
+        if before >= start and is_special(sampled.pieces.get(int(sampled.token_ids[before]), "")):
+            shown[before] = " →"
+        elif words[0]:
+            shown[tokens[0]] = " → "
+    return shown
 
 
 def quoted(piece: str) -> str:

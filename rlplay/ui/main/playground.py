@@ -142,7 +142,7 @@ class Playground:
             case "pair":
                 self.panels.pair.show(session.shown, cursor, session.settings_of(session.shown))
             case "conversation":
-                self.panels.conversation.show(session.shown, cursor, self.lens)
+                self.panels.conversation.show(session.shown, cursor, self.lens, session.source.speaker)
         update, settings, result = session.shown, session.settings_of(session.shown), None
         if preview.shown is not None:
             update, settings, result = preview.shown, preview.settings, preview.result

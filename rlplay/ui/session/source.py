@@ -14,6 +14,7 @@ from rlplay.link.messages import AnyCommand, Recorded
 from rlplay.plain_yaml import PlainYamlError
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.subject import subject
+from rlplay.tasks import speaker_of
 from rlplay.trace.records import Evaluated, Started
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
@@ -37,6 +38,8 @@ class Source(ABC):
     """The scenario's lesson; empty for none."""
     stage: str
     """What the screen gives its room to at first, one of `verbs.STAGES`."""
+    speaker = ""
+    """What answers the model between its turns; "" for the role that the chat template names."""
     about: tuple[str, ...] = ()
     """Paragraphs about what an engine that starts is going to do."""
     _reader: RunReader | None = None
@@ -104,7 +107,7 @@ class RecordedSource(Source):
         self._reader = RunReader(path)
         self._ahead = ReadAhead(self._reader)
         self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
-        self.stage = _stage_of(self._reader.started)
+        self.stage, self.speaker = _subject_of(self._reader.started)
         self._queue: asyncio.Queue[Happening] = asyncio.Queue()
         self._seen = 0
 
@@ -123,12 +126,13 @@ class RecordedSource(Source):
         self._seen = self._reader.last_id()
 
 
-def _stage_of(started: Started) -> str:
-    """The subject of a recorded run; all panels if this rlplay cannot read its scenario."""
+def _subject_of(started: Started) -> tuple[str, str]:
+    """The subject of a recorded run, and who speaks with the model; all panels if its scenario cannot be read."""
     try:
-        return subject(scenario_of(started))
+        scenario = scenario_of(started)
+        return subject(scenario), speaker_of(scenario.task)
     except (msgspec.MsgspecError, PlainYamlError):
-        return "all"
+        return "all", ""
 
 
 def restored(reader: RunReader, back_to: int | None = 0) -> Restored:

@@ -16,6 +16,7 @@ from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.reproduction import check_understood
 from rlplay.scenario.schema import Job
 from rlplay.scenario.subject import subject
+from rlplay.tasks import speaker_of
 from rlplay.trace.playhead import Stride, at, length, onward
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Staged
 from rlplay.trace.runfile import RunFileError, RunReader
@@ -45,7 +46,7 @@ class LiveSource(Source):
         self._job, self._prestarted = job, prestarted
         self.path = Path(job.run)
         self.title, self.question, self.script = job.scenario.title, job.scenario.question, whole_script(job.scenario)
-        self.stage = subject(job.scenario)
+        self.stage, self.speaker = subject(job.scenario), speaker_of(job.scenario.task)
         self.about = job.scenario.summary.strip(), batch(job.scenario)
         self._engine: EngineProcess | None = None
         self._early: list[AnyCommand] = []  # commands sent before the engine exists

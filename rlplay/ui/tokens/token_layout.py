@@ -10,7 +10,7 @@ import numpy as np
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import NEWLINE, visible
 from rlplay.trace.turns import are_conversations, turns
-from rlplay.ui.format.shown_text import token_text
+from rlplay.ui.format.shown_text import token_text, turn_marks
 from rlplay.ui.format.wrap import TokenPiece, wrap
 
 GUTTER = 2
@@ -186,9 +186,10 @@ class TokenLayout:
             return known
         grown = form == its_form and ids.startswith(its_ids) and marks.startswith(its_marks)
         texts, breaks = [], []
+        between = {} if signs or self._talks else turn_marks(sampled, completion)
         for token in range(start, start + count):
             piece = sampled.pieces.get(int(sampled.token_ids[token]), "")
-            text = token_text(sampled.texts[token], piece, signs)
+            text = between.get(token) or token_text(sampled.texts[token], piece, signs)
             breaks.append(sampled.texts[token].endswith("\n"))
             mark = None if clips is None else MARKS.get(int(clips[token]))
             if mark is not None:
