@@ -21,6 +21,7 @@ def health(recorded: Path, as_json: bool) -> int:
     no problem found, 1 at least one.
     """
     from rlplay.health.examine import passed
+    from rlplay.health.finding import NOT_USED
     from rlplay.health.findings_report import heading, plain, written
     from rlplay.health.health_of_run import examine_run, undone
 
@@ -36,7 +37,9 @@ def health(recorded: Path, as_json: bool) -> int:
     for line in written(found):
         click.echo(visible_lines(line))
     for title, numbers in passed(run, found):
-        click.echo(visible_lines(f"{'✓' if numbers else '–'} {title}  {numbers or 'not enough data'}"))
+        click.echo(
+            visible_lines(f"{'✓' if numbers not in ('', NOT_USED) else '–'} {title}  {numbers or 'not enough data'}")
+        )
     return int(bool(found))
 
 

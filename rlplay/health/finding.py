@@ -99,6 +99,10 @@ class Evidence:
         return "learning rate" if rate is None else f"learning rate {number(rate)}"
 
 
+NOT_USED = "not used"
+"""In place of a check's numbers, where the run has nothing that they could be of."""
+
+
 @dataclass(frozen=True)
 class Check:
     """One kind of problem. `explains` names the problems that are its consequences: these are left out beside it."""

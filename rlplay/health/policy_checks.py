@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rlplay.health.digest import Digest
-from rlplay.health.finding import Evidence, Finding
+from rlplay.health.finding import NOT_USED, Evidence, Finding
 from rlplay.health.reward_checks import within_groups
 from rlplay.health.trend import WINDOW, ceiling, trend
 from rlplay.trace.metrics import ROUNDING
@@ -217,7 +217,9 @@ def critic(run: Evidence) -> Finding | None:
 
 def explains(run: Evidence) -> str:
     found = run.mean("explained_variance", 1)
-    return "" if found is None else f"explained variance {number(found)}"
+    if found is None:
+        return NOT_USED if run.now.finished and not run.history.series("explained_variance")[0] else ""
+    return f"explained variance {number(found)}"
 
 
 def flat(run: Evidence) -> Finding | None:

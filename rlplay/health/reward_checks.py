@@ -122,12 +122,18 @@ def _pooled_gold(run: Evidence) -> dict[str, WinCount]:
     return {name: run.pooled("gold", name, COMPARISONS) for name in names}
 
 
+def _of_pairs(found: WinCount) -> str:
+    if found.share == 1:
+        return f"all {number(found.all)} pairs"
+    return f"{percent(found.share)} of {number(found.all)} pairs"
+
+
 def upright(run: Evidence) -> str:
     pooled = _pooled_gold(run)
     for name in sorted(pooled, key=lambda name: name.lower() not in GOLD_COLUMNS):
         if (found := pooled[name]).all >= COMPARISONS and found.share >= HALF:
-            pairs = f"{percent(found.share)} of {number(found.all)} pairs"
-            return f"answers with their “{visible(name)}” earned more in {pairs}"
+            which = "right answers" if name.lower() in GOLD_COLUMNS else f"answers with their “{visible(name)}”"
+            return f"{which} earned more in {_of_pairs(found)}"
     return ""
 
 
@@ -169,7 +175,7 @@ def _longer(run: Evidence) -> tuple[str, WinCount]:
 
 def beyond_length(run: Evidence) -> str:
     found = _longer(run)[1]
-    return f"the longer answer earned more in {percent(found.share)} of {number(found.all)} pairs" if found.all else ""
+    return f"the longer answer earned more in {_of_pairs(found)}" if found.all else ""
 
 
 def gamed(run: Evidence) -> Finding | None:

@@ -258,7 +258,7 @@ def test_what_to_try_where_the_reward_is_flat(
         (policy.near, evidence(series={"kl": [0.3, 0.2]}), "0.2 nats per token"),
         (policy.near, evidence(), ""),
         (policy.explains, evidence(series={"explained_variance": [0.3, 0.2]}), "explained variance 0.2"),
-        (policy.explains, evidence(), ""),
+        (policy.explains, evidence(), "not used"),
         (policy.risen, evidence(), ""),
         (policy.risen, evidence(series={"reward": [0.1, 0.95, 0.95, 0.95]}), "at its ceiling: 0.95 on average"),
         (policy.risen, evidence(20, {"reward": RISING}, best=9.0), "+0.1 ± "),

@@ -93,13 +93,14 @@ def test_a_reward_that_punishes_right_answers() -> None:
     [
         (
             {"row": WinCount(90, 99), "answer": WinCount(15, 20)},
-            "answers with their “answer” earned more in 75.0 % of 20 pairs",
+            "right answers earned more in 75.0 % of 20 pairs",
         ),
         (
             {"row": WinCount(90, 100), "answer": WinCount(9, 20)},
             "answers with their “row” earned more in 90.0 % of 100 pairs",
         ),
-        ({"answer": WinCount(10, 20)}, "answers with their “answer” earned more in 50.0 % of 20 pairs"),
+        ({"answer": WinCount(10, 20)}, "right answers earned more in 50.0 % of 20 pairs"),
+        ({"answer": WinCount(20, 20)}, "right answers earned more in all 20 pairs"),
         ({"answer": WinCount(19, 19)}, ""),
         ({}, ""),
     ],
@@ -155,7 +156,7 @@ def test_how_long_answers_have_become() -> None:
     found = reward.length(run)
     assert found is not None
     assert found.evidence.endswith(" earned more. Answers went from 10 to 20 tokens.")
-    assert reward.beyond_length(run) == "the longer answer earned more in 100.0 % of 100 pairs"
+    assert reward.beyond_length(run) == "the longer answer earned more in all 100 pairs"
     assert reward.beyond_length(evidence()) == ""
 
 

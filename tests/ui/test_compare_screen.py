@@ -43,8 +43,8 @@ async def test_it_opens_on_the_newest_update_that_both_have(tmp_path):
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         assert screen.runs.number == 3
-        assert "A  a  update 4" in head(screen)
-        assert "B  b  update 3" in head(screen)
+        assert "A  seed 0  update 4" in head(screen), "what differs is the title"
+        assert "B  seed 1  update 3" in head(screen)
         assert "B differs in: seed 0 → 1" in head(screen)
         for tokens, seed in zip(screen.tokens, (0, 1), strict=True):
             assert synthetic_update(3, seed)[0].prompts[0].split()[0] in all_text(tokens)

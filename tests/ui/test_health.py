@@ -55,7 +55,7 @@ async def test_it_opens_by_its_key_on_the_last_finished_update_and_leads_to_the_
         assert "1 problem found." in health_text(app)
         assert "9 of 16 answers were cut" in health_text(app)
         assert "Change: Raise max_completion_length." in health_text(app)
-        assert "– Critic  not enough data" in health_text(app)
+        assert "– Critic  not used" in health_text(app)
         await pressed(pilot, "k")
         assert app.tuning.knobs is not None
 

@@ -95,3 +95,9 @@ def test_each_update_has_a_row_with_what_happened_at_it() -> None:
 def test_headings(name: str, long: str, short: str) -> None:
     assert short_heading(name) == short
     assert heading(name) == long or name.startswith("rewards/")
+
+
+def test_a_largest_ratio_that_is_always_1_has_no_column() -> None:
+    views = (("reward",), ("ratio_max",))
+    assert UpdateTable(history(reward=[0.1, 0.2], ratio_max=[1.0, 1.0]), 2, views=views).columns == []
+    assert UpdateTable(history(reward=[0.1, 0.2], ratio_max=[1.0, 1.3]), 2, views=views).columns == ["ratio_max"]

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from rlplay.trace.moments import shared_groups
 from rlplay.trace.text import visible
-from rlplay.ui.compare.compare_screen import VIEW_KEYS, CompareScreen, DisplayOptions
+from rlplay.ui.compare.compare_screen import VIEW_KEYS, VIEW_NAMES, CompareScreen, DisplayOptions
 from rlplay.ui.compare.two_runs import MomentPair
 from rlplay.ui.parts.panel_messages import CursorMoved
 from rlplay.ui.parts.steady_static import SteadyStatic
@@ -17,7 +17,7 @@ from rlplay.ui.plot.curve import FIRST
 from rlplay.ui.plot.several_runs import RUN_STYLES, RunStyle, Shown
 from rlplay.ui.session.session import Session
 
-_KEYS = "`c` colour  `x` largest  `p` view  `BTPE` views  `?` help  `esc` close"
+_KEYS = f"`c` colour  `x` largest  `p` view  {VIEW_NAMES}  `?` help  `esc` close"
 
 
 class CompareMomentsScreen(CompareScreen, inherit_bindings=False):

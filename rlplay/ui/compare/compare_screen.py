@@ -33,9 +33,13 @@ from rlplay.ui.words import clipping
 from rlplay.verbs import VERBS
 from rlplay.verbs import VIEWS as NAMED_VIEWS
 
-KEYS = "`[ ]` updates  `c` colour  `p` view  `BTPE` views  `?` help  `esc` close"
-MANY_KEYS = f"`< >` other run  {KEYS}"
-LIVE_KEYS = "`space` catch up  `u` update  `[ ]` updates  `p` view  `BTPE` views  `?` help  `esc`"
+VIEW_NAMES = "`B` river  `T` tree  `P` pull map"
+_END = f"`p` view  {VIEW_NAMES}  `?` help  `esc` close"
+KEYS = f"`[ ]` updates  {_END}"
+MANY_KEYS = f"`< >` other run  {_END}"
+LIVE_KEYS = f"`space` catch up  `u` update  {_END}"
+_NAMED = 3
+"""Differences that name a run in its title; the line below has all."""
 VIEWS = ("answers", "token", "curves")
 VIEW_KEYS = [Binding(",".join(VERBS[name].keys), f"view('{name}')", VERBS[name].title, id=name) for name in NAMED_VIEWS]
 """The keys of the views that take the place of the curves."""
@@ -205,10 +209,10 @@ branch left the part that it shares with the other run.
         lines = [
             Content.assemble(
                 (f"{tokens.run_style.mark}  ", f"bold {tokens.run_style.ink}"),
-                (visible(session.source.path.stem), "bold"),
+                (" · ".join(self.runs.values(side)[:_NAMED]) or visible(session.source.path.stem), "bold"),
                 f"  {visible(place(session))}",
             )
-            for tokens, session in zip(self.tokens, self.runs.both, strict=True)
+            for side, (tokens, session) in enumerate(zip(self.tokens, self.runs.both, strict=True))
         ]
         lines.append(_differing(self.runs, self.size.width))
         if len(self.sessions) > 2:

@@ -13,7 +13,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from rlplay.health.examine import passed
-from rlplay.health.finding import Finding
+from rlplay.health.finding import NOT_USED, Finding
 from rlplay.health.findings_report import heading, parts
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
@@ -140,5 +140,5 @@ def _problem(finding: Finding) -> Content:
 
 def _line(title: str, numbers: str) -> Content:
     """A check that found nothing wrong."""
-    mark, style = ("✓ ", "$success") if numbers else ("– ", "$text-muted")
+    mark, style = ("✓ ", "$success") if numbers not in ("", NOT_USED) else ("– ", "$text-muted")
     return Content.assemble((mark, style), title, (f"  {numbers or 'not enough data'}", "$text-muted"))

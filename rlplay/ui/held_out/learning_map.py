@@ -97,7 +97,9 @@ class LearningMap:
         above = Content.assemble(f"{self.title} · ", (right, VALUE), f" of {count} right{when}")
         sizes = _sizes(learned)
         named = [
-            Content.assemble((f"{TEXTURES[kind] if source.plain else '■'} ", INKS[kind]), f"{kind} {sizes[kind]}")
+            Content.assemble(
+                (f"{TEXTURES[kind] if source.plain else '■'} ", INKS[kind]), f"{_word(kind, learned)} {sizes[kind]}"
+            )
             for kind in sorted(sizes, key=lambda kind: sizes[kind])
         ]
         key = f"{WRONG} wrong" if source.plain else "bright: right"
@@ -140,12 +142,17 @@ def _sizes(learned: LearningCourses) -> dict[Kind, int]:
     return {kind: count for kind, count in counts.items() if count}
 
 
+def _word(kind: Kind, learned: LearningCourses) -> str:
+    """The name of a band: after one evaluation nobody knows of "never"."""
+    return "not yet" if kind == "never" and len(learned.updates) == 1 else kind
+
+
 def _name(canvas: Canvas, learned: LearningCourses) -> None:
     """Write into each band what it is, where its bright or its dim part fills enough of a line."""
     for kind, count in _sizes(learned).items():
         for style, ink in ((INKS[kind], "bold $background"), (f"{INKS[kind]}-shade", "$foreground")):
             columns, row = canvas.longest(style)
-            text = f"{kind} {count}"
+            text = f"{_word(kind, learned)} {count}"
             if len(columns) > len(text) + 1:
                 start = columns.start + (len(columns) - len(text)) // 2
                 for at, character in enumerate(text, start):

@@ -27,8 +27,8 @@ KEYS = "`←` A better · `→` B better · `0` skip · `z` undo · `U` skip the
 FEW_KEYS = "`←` A · `→` B better · `0` skip · `z` undo · `U` skip all · `esc` later"
 KEYS_CHOSEN = "`enter` submit · `z` undo · `?` help · `esc` later"
 CHOOSE = (
-    "Read both, then press `←` if A is better or `→` if B is, or click one. The next pair follows. Below it you see "
-    "the scores that the model gives to the pair before."
+    "Read both, then press `←` if A is better or `→` if B is, or click one. The next pair follows. Below you then see "
+    "the model's scores for the previous pair."
 )
 NAME = 20
 """Cells for the name of a score."""

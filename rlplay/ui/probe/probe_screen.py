@@ -33,7 +33,7 @@ PROMPT = "Your own prompt (tab, then enter)"
 COLUMNS = "columns for the reward, for example answer: 4"
 TYPING = "typing {} · `enter` ask · `esc` back to the tokens"
 STRAY = "`N`, `V`, `H`, `D` and `M` are commands here; press `tab` to type."
-REPLAYED = "A recording has no model to ask. rlplay resume, with the run's name, starts one."
+REPLAYED = "Recordings hold no model. `rlplay resume NAME` starts one."
 ENDED = "The engine has ended: `esc`, then `r` to resume."
 ASKED = "Waiting for the engine …"
 

@@ -58,11 +58,13 @@ class UpdateTable:
     def columns(self) -> list[str]:
         """The metrics of the further columns: the first that the run records of each curve, the second, then others.
 
-        Those that were 0 at every update come last.
+        Those that were 0 at every update come last. A largest ratio that is always 1 says only that each batch had one
+        optimizer step, and is left out.
         """
         shown = None, self.score, "eval_reward"
         ranked = dict.fromkeys([*(name for rank in zip_longest(*self.views) for name in rank), *_LAST])
         names = [name for name in ranked if name not in shown and self.history.series(name)[0]]
+        names = [name for name in names if name != "ratio_max" or any(x != 1 for x in self.history.series(name)[1])]
         return sorted(names, key=lambda name: not any(self.history.series(name)[1]))
 
     @cached_property

@@ -20,7 +20,7 @@ from rlplay.ui.weights.layers_panel import context
 from rlplay.ui.weights.words import updates
 
 _NAME, _WIDEST = 16, 32
-ABOUT = "The cosine of two embeddings: 1 is the same direction, 0 is nothing in common."
+ABOUT = "The cosine of two embeddings: 1: the same direction, 0: nothing in common."
 
 
 class NeighboursPanel(MadePanel):
