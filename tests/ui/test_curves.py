@@ -384,3 +384,9 @@ async def test_a_curve_without_points_has_no_gap_in_its_title():
         await settled(pilot)
         titles = [str(panel.border_title) for panel in app.panels.curves.seen]
         assert any(title.startswith("Length · ") for title in titles), "the lengths of the first batch"
+
+
+def test_while_labels_are_awaited_an_empty_panel_names_their_key():
+    assert PlotData(History(), awaited=True).coming(first_update("Reward")) == (
+        "Reward of each update will be drawn here. `A`: your labels come first."
+    )

@@ -223,6 +223,13 @@ async def test_leaving_shows_what_the_engine_waits_for_and_a_key_comes_back() ->
         assert app.screen is app.panels.main, "who has left is not asked again by itself"
         assert "● waiting for 2 labels · press A" in str(app.panels.header.render())
         assert "2 pairs wait for you" in str(app.panels.narrator.render())
+        assert app.panels.keys.render().plain.split()[:2] == ["A", "labels"], "what would play on waits, too"
+        assert "update" not in app.panels.keys.render().plain
+        source.status(running=True)
+        await settled(pilot)
+        assert app.panels.keys.render().plain.split()[:2] == ["space", "pause"]
+        source.waiting(1, 2)
+        await settled(pilot)
         await pressed(pilot, "A")
         assert isinstance(app.screen, LabelScreen)
         assert app.screen.labelling.pair == 1

@@ -117,7 +117,7 @@ class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
 
     def show(self, source: PlotData) -> bool:
         """Draw the current state; False if it is already drawn."""
-        state = self.view, self.view.state(source)
+        state = self.view, self.view.state(source), source.awaited
         self.source = source
         if state == self._shown:
             return False

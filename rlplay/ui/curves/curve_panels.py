@@ -168,6 +168,7 @@ class CurvePanels(Widget):
             source, beliefs=self.details.beliefs, evaluations=self.details.evaluations, box=self.details.box,
             guess=self.details.guess, steered=self.details.steered, foreign=self.details.foreign,
             on_record=self.details.on_record, repainted=repainted, pulled=self._pulled,
+            awaited=self.details.awaited,
         )  # fmt: skip
         self._source = source
         for panel in self.panels:

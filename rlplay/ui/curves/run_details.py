@@ -25,6 +25,8 @@ class RunDetails:
     """The part of the pull map that filters the tokens."""
     guess: Guess | None = None
     """What a lesson asks of a curve, and the learner's prediction."""
+    awaited: bool = False
+    """Whether the run waits for the user's labels, so that no other key plays on."""
     steered: bool = True
     foreign: bool = False
     on_record: Container[str] = ()

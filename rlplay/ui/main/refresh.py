@@ -90,6 +90,7 @@ class Refresher(Feature):
             panels.tabs.show(session)
         if "status" in changes:
             panels.keys.allow(session.abilities)
+            panels.keys.await_labels(bool(session.asks))
             panels.keys.go(session.status is not None and session.status.running)
             panels.speak(session.step_word)
             panels.banner.show(session)
@@ -152,6 +153,7 @@ class Refresher(Feature):
         if changes & {"update", "status", "history"}:
             self._panels.narrator.narrate(_narration(session), play.spot())
         curves.mark_update(session.older_update)
+        waits = curves.details.awaited != bool(session.asks)
         curves.take(
             RunDetails(
                 world=session.world,
@@ -160,6 +162,7 @@ class Refresher(Feature):
                 evaluations=session.run.evaluations,
                 box=None if play.finder.query is None else play.finder.query.box,
                 guess=play.guess,
+                awaited=bool(session.asks),
                 steered=session.has_engine,
                 foreign=session.run.started is not None and bool(session.run.started.source),
                 on_record=session.on_record(session.shown).keys(),
@@ -170,8 +173,8 @@ class Refresher(Feature):
         settings = session.settings_of(session.shown)
         if not session.source.live and session.status is None:  # the recording is still being read
             self._unshown |= changes & {"update", "history"}
-        elif changes & {"update", "history"} and (
-            _curves_are_due(session, changes) or curves.shows_answers or not curves.fit(settings)
+        elif (changes & {"update", "history"} or waits) and (
+            waits or _curves_are_due(session, changes) or curves.shows_answers or not curves.fit(settings)
         ):
             curves.prepare(session.run.history, session.shown, settings)
         for notice in session.notices:

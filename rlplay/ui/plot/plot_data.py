@@ -58,6 +58,7 @@ class PlotData:
     plain: bool = False  # the terminal has no colours
     tinted: bool = True  # it has enough of them for shades
     axis: tuple[int, int] | None = None  # the updates of the axis, if they are not those of the history
+    awaited: bool = False  # the run waits for the user's labels, and nothing else plays on
     steered: bool = True  # the settings can be changed: rlplay's own engine trains, not another trainer
     foreign: bool = False  # another program trained the run: what it did not write is absent
     on_record: Container[str] = ()  # the settings that the run states; the others have their defaults
@@ -86,7 +87,9 @@ class PlotData:
         return (max(start, min(first, 1)) if alone else start), max(last, ahead)
 
     def coming(self, words: str) -> str:
-        """The text of an empty panel: `words`, or in an empty recording that there is no update."""
+        """The text of an empty panel: `words`, or that labels come first, or in an empty recording that it is empty."""
+        if self.awaited:
+            words = f"{words.split(' Press ', maxsplit=1)[0]} `A`: your labels come first."
         return self.worded(words) if self.history.updates or not self.replayed else NO_UPDATE
 
     def worded(self, text: str) -> str:

@@ -72,7 +72,7 @@ class Footer(Widget):
         self._panel: list[FooterKey] = []
         self._own: Mapping[str, str] = {}
         self._word = "token"
-        self._runs = False
+        self._runs = self._awaits = False
         self._shown = [VERBS[name] for name in (*ORDER, "help") if name in VERBS and name not in without]
         self._verbs: list[FooterKey] = []
         self.rename({})
@@ -134,6 +134,12 @@ class Footer(Widget):
             self._runs = runs
             self.refresh()
 
+    def await_labels(self, awaits: bool) -> None:
+        """Offer the key for labels instead of those that play on, as long as the run waits for the user's."""
+        if awaits != self._awaits:
+            self._awaits = awaits
+            self.refresh()
+
     def _ink(self, entry: FooterKey) -> str:
         return "$text-muted" if entry.name in self._cannot else "bold $foreground"
 
@@ -162,6 +168,8 @@ class Footer(Widget):
         """The entries: at most six that fit, and the help's; run and help always stay."""
         own = {key for entry in self._panel for key in entry.keys}
         verbs = [entry for entry in self._verbs if entry.keys[0] not in own]
+        if self._awaits:
+            verbs = [entry for entry in verbs if entry.name != "update"]
         entries = [self._entitled(entry) for entry in (*verbs, *self._panel)]
         chosen = sorted((each for each in entries if each.name != "help"), key=lambda each: PRIORITY.index(each.name))
         chosen, last = chosen[:MOST], [each for each in entries if each.name == "help"]
@@ -171,6 +179,9 @@ class Footer(Widget):
 
     def _entitled(self, entry: FooterKey) -> FooterKey:
         """The entry with its title for now, and in the words of this run."""
+        if self._awaits and entry.name == "run":
+            verb = VERBS["prefer"]
+            return FooterKey((self._own.get(verb.name, verb.keys[0]),), "labels", "run", verb.help)
         title = {"run": "pause" if self._runs else "run", "help": "all keys"}.get(entry.name, entry.title)
         return replace(entry, title=worded(title, self._word), help=worded(entry.help, self._word))
 
