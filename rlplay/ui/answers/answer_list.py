@@ -48,7 +48,7 @@ class AnswerList(LinePanel):
     """The left columns of the answers: reward, advantage, length on the line where the text of each begins."""
 
     AFTER = " "
-    EMPTY = "The answers to each prompt are listed here, with reward and advantage."
+    EMPTY = ""  # the wider half of the frame has the sentence
     TITLE_VERB = "sort"
     tip = "Every answer, with its reward and advantage, grouped by prompt. Click to sort."
     HELP = """\

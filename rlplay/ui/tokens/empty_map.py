@@ -12,5 +12,5 @@ VACANT: dict[Place, str] = {
     "end": "This recording holds no update yet. New updates appear here.",
 }
 """The text of an empty map."""
-COMING = "The first answers appear here, coloured token by token."
+COMING = "The first answers appear here, coloured token by token; their rewards are at the left."
 """The text while the engine starts, or samples them."""
