@@ -19,13 +19,14 @@ from rlplay.verbs import VIEWS
 
 CONCEPTS = 60
 """Concepts that the course teaches; `shows` names those of a lesson by number."""
-_CARD = {"takeaway": str, "formula": str, "sources": list}
+_CARD = {"takeaway": str, "formula": str, "sources": list, "then": str}
 
 
 def whole_script(scenario: Scenario) -> list[dict[str, Any]]:
     """The steps of the lesson, the quiz and the card among them."""
     quiz = [{"ask": question} for question in scenario.quiz]
-    return [*scenario.script, *quiz, *([{"say": _card_text(scenario.card)}] if scenario.card else [])]
+    ends = [_card_text(scenario.card), *filter(None, [scenario.card.get("then")])] if scenario.card else []
+    return [*scenario.script, *quiz, *({"say": text} for text in ends)]
 
 
 def without_lesson(scenario: Scenario) -> Scenario:
@@ -72,7 +73,7 @@ def card_problems(name: str, line: int, _node: yaml.Node, content: dict[str, Any
     """What is wrong with the card at the end of a lesson."""
     card = content[name]
     if not isinstance(card, dict) or not set(_CARD) >= set(card) >= {"takeaway", "sources"}:
-        yield line, "card takes a mapping with takeaway, sources and, if there is one, formula"
+        yield line, "card takes a mapping with takeaway, sources and, if there are any, formula and then"
         return
     for key, kind in _CARD.items():
         if key in card and not (isinstance(card[key], kind) and card[key]):

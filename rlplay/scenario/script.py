@@ -110,12 +110,16 @@ class You(msgspec.Struct, frozen=True):
 
 
 class Exercise(msgspec.Struct, frozen=True):
-    """A task for the learner, solved when all claims hold; `solution` makes them hold."""
+    """A task for the learner, solved when all claims hold; `solution` makes them hold.
+
+    With `updates` they must hold after so many updates with the same settings, and not on the way there.
+    """
 
     text: str
     claims: list[Expect]
     hint: str
     solution: list[Step]
+    updates: int = 0
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -205,8 +209,8 @@ def _you(verb: str, argument: Any) -> You:
 
 def _exercise(verb: str, argument: Any) -> Exercise:
     keys = ("say", "expect", "hint", "solution")
-    if not isinstance(argument, dict) or set(argument) != set(keys):
-        raise ValueError(f"{verb} takes a mapping with {', '.join(keys)}")
+    if not isinstance(argument, dict) or not set(keys) <= set(argument) <= {*keys, "updates"}:
+        raise ValueError(f"{verb} takes a mapping with {', '.join(keys)} and, if the claims must last, updates")
     claims, solution = argument["expect"], argument["solution"]
     for name, given in (("expect", claims), ("solution", solution)):
         if not isinstance(given, list) or not given:
@@ -215,7 +219,8 @@ def _exercise(verb: str, argument: Any) -> Exercise:
     if odd := [step for step in steps if isinstance(step, Say | Ask | You | Exercise | Write | Watch | Expect)]:
         raise ValueError(f"solution of {verb} takes steps that move the run, and not {type(odd[0]).__name__.lower()}")
     texts = _text("say", argument["say"]), _text("hint", argument["hint"])
-    return Exercise(texts[0], [parse_expect(claim) for claim in claims], texts[1], steps)
+    updates = _count("updates", argument["updates"], least=1) if "updates" in argument else 0
+    return Exercise(texts[0], [parse_expect(claim) for claim in claims], texts[1], steps, updates)
 
 
 def _write(verb: str, argument: Any) -> Write:

@@ -57,6 +57,14 @@ def test_quiz_and_card_follow_the_script(tmp_path: Path) -> None:
     assert all(part in last.text for part in ("Rewards teach.", "∇J", "arXiv:1707.06347"))
 
 
+def test_a_card_may_be_followed_by_a_last_text(tmp_path: Path) -> None:
+    scenario = read(written(tmp_path, card={**CARD, "then": "Two ways lead on."}))
+    *_, card, last = parse(whole_script(scenario))
+    assert isinstance(card, Say)
+    assert "Rewards teach." in card.text
+    assert last == Say("Two ways lead on.")
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

@@ -165,6 +165,44 @@ async def test_a_run_that_solves_an_exercise_ends_after_the_update_under_way():
     assert stage.captions[-1][:2] == ("✓ Solved.", [True])
 
 
+LASTING = {"exercise": {**EXERCISE["exercise"], "updates": 10}}
+
+
+async def test_claims_that_must_last_solve_nothing_on_the_way_through():
+    player, stage = playing([LASTING, {"say": "Next."}])
+    stage.check = lambda claim: ClaimResult(claim.text, 5 <= stage.status.update < 12, 1.0, "")
+    task = await settled(player)
+    stage.tell(settings={"beta": 0.9})
+    stage.tell(running=True, update=6)
+    assert stage.sent == [], "they hold, but not for long"
+    stage.tell(update=12)
+    await _turns()
+    assert stage.sent == [Advance("update", 1)], "the run ends to show what it has come to"
+    stage.tell(running=False, update=13)
+    await _turns()
+    assert stage.captions[-1] == ("Make it longer.", [False], "Your turn · `t` hint")
+    assert not task.done()
+    player.learner.gives_up()
+    await _turns()
+    player.learner.gives_up()
+    await task
+
+
+async def test_a_change_of_settings_or_a_way_back_begins_the_wait_again():
+    player, stage = playing([LASTING, {"say": "Next."}])
+    stage.check = lambda claim: ClaimResult(claim.text, True, 1.0, "")
+    task = await settled(player)
+    stage.tell(update=9)
+    stage.tell(settings={"beta": 0.9})
+    stage.tell(update=18)
+    stage.tell(update=2)
+    stage.tell(update=11)
+    assert not task.done()
+    stage.tell(update=12)
+    await asyncio.wait_for(task, 2)
+    assert stage.captions[-1][:2] == ("✓ Solved.", [True])
+
+
 @pytest.mark.parametrize("helped", [False, True], ids=["alone", "with a hint meanwhile"])
 async def test_a_run_that_solves_an_exercise_may_be_paused_before_it_ends(helped):
     player, stage, task = await _solving()

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rlplay.scenario.claim import Expect
 from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.player import goes_back_to
-from rlplay.scenario.script import Change, PreferStep, RewindStep, ScreenVerb, Step, Train
+from rlplay.scenario.script import Change, Exercise, PreferStep, RewindStep, ScreenVerb, Step, Train
 from rlplay.ui.lesson.lesson_engine import LessonEngine
 
 if TYPE_CHECKING:
@@ -55,30 +54,46 @@ class Learner:
             self._limit.reschedule(None)
 
     def attempt(
-        self, claims: Sequence[Expect], missed: Callable[[list[ClaimResult]], None], reached: Callable[[], None]
+        self, task: Exercise, missed: Callable[[list[ClaimResult]], None], reached: Callable[[], None]
     ) -> Callable[[], bool]:
-        """A test for whether every claim holds and the engine rests.
+        """A test for whether every claim of `task` holds and the engine rests.
 
         Claims that hold from the beginning solve nothing: they must have failed in between. Wherever the engine rests
         meanwhile, `missed` gets the outcomes; none before there is a number. `reached` is called once in a run whose
-        claims hold, so that the run may end.
+        claims hold, so that the run may end; where they must last, once they have had the time to.
         """
         failed, seen, told = False, self._engine.place, False
+        lasts = self._lasting(task.updates)
 
         def solved() -> bool:
             nonlocal failed, seen, told
-            outcomes = [self._view.check(each) for each in claims]
-            holds = all(each.passed for each in outcomes)
+            outcomes, due = [self._view.check(each) for each in task.claims], lasts()
+            holds = due and all(each.passed for each in outcomes)
             failed = failed or not holds
-            if failed and holds and not self._engine.rests and not told:
+            ends = failed and (holds or (due and task.updates > 0))
+            if ends and not self._engine.rests and not told:
                 reached()
-            told = not self._engine.rests and (told or (failed and holds))
+            told = not self._engine.rests and (told or ends)
             if not holds and self._engine.rests and self._engine.place != seen:
                 seen = self._engine.place
-                missed(_measured(outcomes))
+                missed(_measured(outcomes) if due else [])
             return failed and holds and self._engine.rests
 
         return solved
+
+    def _lasting(self, updates: int) -> Callable[[], bool]:
+        """A test for whether the run has had `updates` updates since a setting was changed or it went back."""
+        begun, last, held = self._engine.update, self._engine.update, self._engine.settings
+
+        def lasts() -> bool:
+            nonlocal begun, last, held
+            now = self._engine.update
+            if now < last or self._engine.settings != held:
+                begun, held = now, self._engine.settings
+            last = now
+            return now - begun >= updates
+
+        return lasts
 
     async def solves(self, attempt: Callable[[], bool], patience: float | None) -> bool:
         """Wait until the `attempt` has succeeded; False as above. It may be continued by another call."""

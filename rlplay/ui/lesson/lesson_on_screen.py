@@ -265,7 +265,7 @@ class Lesson:
 
     async def _exercise(self, task: Exercise) -> bool:
         """On request, give the hint and then the solution."""
-        attempt = self.learner.attempt(task.claims, self._show_task, self._end_run)
+        attempt = self.learner.attempt(task, self._show_task, self._end_run)
         self._set_task(task.text, "Your turn · `t` hint")
         solved = await self.learner.solves(attempt, self._patience(task.text))
         if not solved and not self.hands_free:
