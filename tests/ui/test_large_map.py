@@ -16,6 +16,7 @@ from rlplay.trace.history import History
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.session.sources import ReplaySource
@@ -170,6 +171,21 @@ def test_an_untrained_policy_has_four_equal_arms_and_no_bright_one(maze: Path, s
     bright = [content.plain[s.start : s.end] for s in content.spans if "bold $foreground" in str(s.style)]
     assert not any(set("█▀▄") & set(text) for text in bright)
     assert sum(line.count("█") + line.count("▀") + line.count("▄") for line in inside(drawn("policy", source), "a1"))
+
+
+def test_without_shades_the_legend_speaks_of_none(source: PlotData) -> None:
+    for kind in KINDS:
+        for size in (LARGE, Size(76, 16)):
+            assert "shade" not in drawn(kind, replace(source, tinted=False), size).content.plain
+    assert "also the shade" in drawn("policy", source).content.plain
+
+
+def test_a_bandit_offers_no_walk(source: PlotData) -> None:
+    panel = CurvePanel(WorldMap())
+    panel.source = replace(source, world=read_world({"arms": {"a": 1.0, "b": 0.0}}))
+    assert [shortcut.title for shortcut in panel.shortcuts] == ["layer", "metric"]
+    panel.source = source
+    assert "walk" in [shortcut.title for shortcut in panel.shortcuts]
 
 
 def test_the_exact_value_of_the_policy_is_beside_the_learned_one(source: PlotData) -> None:

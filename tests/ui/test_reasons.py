@@ -6,11 +6,12 @@ import msgspec
 import numpy as np
 import pytest
 from rich.style import Style
+from textual.content import Content
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.settings import Settings, decoded
 from rlplay.trace.update import Update
-from rlplay.ui.format.folded import folded
+from rlplay.ui.format.folded import folded, wrapped
 from rlplay.ui.formula.formula_lines import TokenNumbers
 from rlplay.ui.tokens.facts import facts_of
 from rlplay.ui.tokens.reasons import reasons
@@ -54,6 +55,10 @@ def test_a_percent_sign_stays_with_its_number() -> None:
     for width in range(8, 30):
         lines = ["".join(s.text for s in line) for line in folded([("It went down: 61.5 % → 50.0 %.", Style())], width)]
         assert not any(line.strip().startswith("%") for line in lines)
+        text = Content.assemble("It went down: ", ("61.5 %", "bold"), " → 50.0 %.")
+        screen = wrapped(text, width)
+        assert not any(line.plain.strip().startswith("%") for line in screen)
+        assert " ".join(line.plain.strip() for line in screen) == text.plain
 
 
 def test_a_tie_is_one_of_the_pair() -> None:

@@ -6,9 +6,13 @@ import re
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.content import Content
 
 _BLANK = re.compile(" (?!%)")
 """Where a line may end: not between a number and its percent sign."""
+
+_HELD = "\N{BRAILLE PATTERN BLANK}"
+"""Takes the place of such a blank while Textual wraps, which ends a line at every white space."""
 
 
 def folded(parts: list[tuple[str, Style]], width: int, indent: int = 2) -> list[list[Segment]]:
@@ -29,3 +33,9 @@ def folded(parts: list[tuple[str, Style]], width: int, indent: int = 2) -> list[
             lines[-1] += word
             used += cells
     return lines
+
+
+def wrapped(text: Content, width: int) -> list[Content]:
+    """The lines of a text on a screen of `width` cells; none ends between a number and its percent sign."""
+    whole = Content(text.plain.replace(" %", f"{_HELD}%"), [*text.spans])
+    return [Content(line.plain.replace(_HELD, " "), [*line.spans]) for line in whole.wrap(width)]

@@ -16,6 +16,7 @@ from textual.widget import Widget
 
 from rlplay.scenario.expect import ClaimResult
 from rlplay.trace.text import visible
+from rlplay.ui.format.folded import wrapped
 from rlplay.ui.format.keyed import BAD, GOOD, KEY, QUIET, STRONG, WARN, keyed
 from rlplay.ui.parts.panel_messages import Answered
 from rlplay.ui.words.narration import Narration
@@ -181,7 +182,7 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
     def render(self) -> Content:
         lines, room = self._lines(), self.content_size.height
         if not 0 < room < len(lines):
-            return self._text
+            return Content("\n").join(lines)
         if not self.teaching:
             return self._shortened(room)
         rest = len(lines) - self._top - (room - 1)
@@ -192,10 +193,10 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
 
     def get_content_height(self, _container: Size, _viewport: Size, width: int) -> int:
         """The height of the whole text, whichever part is visible."""
-        return len(self._text.wrap(width))
+        return len(wrapped(self._text, width))
 
     def _lines(self) -> list[Content]:
-        return self._text.wrap(max(self.content_size.width, 1))
+        return wrapped(self._text, max(self.content_size.width, 1))
 
     def _teach(self, words: Sequence[Content], hint: Content) -> None:
         self.words, self._below, self._top = Content("\n").join(words), hint, 0
@@ -238,7 +239,7 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         for count in range(len(sentences), -1, -1):
             for hint in (narration.next, ""):
                 shorter = self._narrated(replace(narration, happened=" ".join(sentences[:count]), next=hint))
-                if len(shorter.wrap(width)) <= room:
+                if len(wrapped(shorter, width)) <= room:
                     return shorter
         return self._text
 

@@ -12,15 +12,20 @@ from rlplay.ui.world.layers import Kind
 from rlplay.ui.world.reading import Reading, Way
 from rlplay.worlds.world import GOAL, HIDDEN, HOLE, ICE
 
+_ALSO, _SHADE = ", also the shade", "shade"
 
-def legend(kind: Kind, found: Reading, way: Way, width: int, board: Board | None) -> list[Content]:
+
+def legend(kind: Kind, found: Reading, way: Way, width: int, board: Board | None, shaded: bool) -> list[Content]:
     """The marks of a layer on the squares of a board or, without one, on small squares, in lines of at most `width`
-    cells, the most important first."""
+    cells, the most important first; `shaded` says whether the screen has colours behind the squares."""
     rows: list[list[Content]] = [[]]
     marks = _in_small if board is None else _IN_LARGE[kind]
     if kind == "policy" and board is not None and not has_rose(board.width):
         marks = _arrows
-    for entry in (*marks(found), *_everywhere(found, way, board is not None)):
+    entries = [*marks(found), *_everywhere(found, way, board is not None)]
+    if not shaded:
+        entries = [each[: len(each.plain.removesuffix(_ALSO))] for each in entries if not each.plain.startswith(_SHADE)]
+    for entry in entries:
         if _length([*rows[-1], entry]) > width and rows[-1]:
             rows.append([])
         rows[-1].append(entry)
@@ -54,7 +59,7 @@ def _best(found: Reading) -> str:
 
 def _worth(found: Reading) -> Content:
     names = {"V": "value V", "G": "mean return G"}
-    return _plain(f"+.3 = {names.get(found.valued, 'highest Q')}, also the shade")
+    return _plain(f"+.3 = {names.get(found.valued, 'highest Q')}{_ALSO}")
 
 
 def _values(found: Reading) -> Iterator[Content]:
@@ -83,7 +88,7 @@ def _change(found: Reading) -> Iterator[Content]:
 def _optimal(found: Reading) -> Iterator[Content]:
     if found.best is not None:
         yield _plain("arrow = best move; several are equally good")
-        yield _plain("+.3 = V*, the return they earn on average, also the shade")
+        yield _plain(f"+.3 = V*, the return they earn on average{_ALSO}")
 
 
 _IN_LARGE: dict[Kind, Callable[[Reading], Iterator[Content]]] = {

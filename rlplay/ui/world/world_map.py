@@ -65,29 +65,33 @@ class WorldMap(OfUpdate):
         found = reading(source)
         if found is None:
             return "This run has no world." if source.history.updates else "The map of the world will be drawn here."
-        content = arms(found, size) if found.world.arms else self._squares(found, way(source, found), size)
+        content = (
+            arms(found, size) if found.world.arms else self._squares(found, way(source, found), size, source.tinted)
+        )
         return content if isinstance(content, str) else Picture(content, Axes(size.width, 0, size.width - 1, 0, 1))
 
-    def _squares(self, found: Reading, marked: Way, size: Size) -> Content | str:
+    def _squares(self, found: Reading, marked: Way, size: Size, shaded: bool) -> Content | str:
         world, large = found.world, board(found.world, size)
         if large is not None:
             lines = large_squares(self.kind, found, marked, large, size.width)
             return Content("\n").join(
-                [*lines, *self._below(found, marked, size.width, large)[: size.height - len(lines)]]
+                [*lines, *self._below(found, marked, size.width, large, shaded)[: size.height - len(lines)]]
             )
         if size.height < len(world.map) or square_width(world, size.width) < NARROWEST:
             return f"The map takes {len(world.map)} lines and {least_width(world)} columns: make the terminal larger."
         lines = small_squares(self.kind, found, marked, size.width, size.height)
-        return Content("\n").join([*lines, *self._below(found, marked, size.width, None)[: size.height - len(lines)]])
+        return Content("\n").join(
+            [*lines, *self._below(found, marked, size.width, None, shaded)[: size.height - len(lines)]]
+        )
 
-    def _below(self, found: Reading, marked: Way, width: int, large: Board | None) -> list[Content]:
+    def _below(self, found: Reading, marked: Way, width: int, large: Board | None, shaded: bool) -> list[Content]:
         """The lines below the squares, the most important first."""
         if marked.painting is not None:
             from rlplay.ui.world.brush_words import brush_lines
 
             return brush_lines(marked.painting, width)
         if marked.walk is None:
-            return legend(self.kind, found, marked, width, large)
+            return legend(self.kind, found, marked, width, large, shaded)
         from rlplay.ui.world.walk_words import walk_lines
 
         return walk_lines(marked.walk, found, width)
