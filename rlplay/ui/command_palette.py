@@ -12,13 +12,17 @@ from textual.command import Command, DiscoveryHit, Hit, Hits
 from textual.content import Content
 from textual.style import Style
 from textual.system_commands import SystemCommandsProvider
+from textual.widget import Widget
 
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.glossary import TERMS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
+from rlplay.ui.answers.answer_list import AnswerList
+from rlplay.ui.answers.pair_panel import PairPanel
 from rlplay.ui.compat import ListedPalette, OverAnother
+from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.format.shown_text import within
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.main.playground import Playground
@@ -26,6 +30,8 @@ from rlplay.ui.main.stages import fitting
 from rlplay.ui.plot.curve_view import single
 from rlplay.ui.status.footer import key_name
 from rlplay.ui.theme.themes import THEMES
+from rlplay.ui.tokens.token_map import TokenMap
+from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import VERBS, Verb
 
 
@@ -36,16 +42,29 @@ class PaletteScreen(OverAnother, ListedPalette):
         super().__init__(id="--command-palette", classes="-ready")
 
     def listed(self) -> list[Command]:
-        """All commands but the many, which are found by typing."""
+        """All commands but the many, which are found by typing; first what helps most with the focused panel now."""
+        screen = self.app.screen_stack[-2]
+        useful = [_titled(VERBS[name]) for name in useful_now(screen.focused, getattr(self.app, "play", None))]
+        ranks = {title: rank for rank, title in enumerate(useful)}
         found = sorted(
-            (each for each in self.app.get_system_commands(self.app.screen_stack[-2]) if each.discover),
-            key=lambda each: each.title,
+            (each for each in self.app.get_system_commands(screen) if each.discover),
+            key=lambda each: (ranks.get(each.title, len(ranks)), each.title),
         )
         quiet = Style.from_styles(self.get_component_styles("command-palette--help-text"))
         return [
             Command(Content.assemble(title, "\n", (help, quiet)), DiscoveryHit(title, callback, help=help))
             for title, help, callback, _ in found
         ]
+
+
+def useful_now(focused: Widget | None, play: Playground | None) -> list[str]:
+    """The verbs to list first: those of the situation, of the focused panel, and those that are always of use."""
+    if play is None:
+        return []
+    session = play.session
+    now = ("prefer",) if session.asks else ("live", "older", "newer") if session.looking is not None else _ONWARD
+    of_panel = next((names for kind, names in _OF_PANEL.items() if isinstance(focused, kind)), ())
+    return list(dict.fromkeys([*now, *of_panel, *_ALWAYS]))
 
 
 def commands(play: Playground) -> Iterator[SystemCommand]:
@@ -80,9 +99,9 @@ def commands(play: Playground) -> Iterator[SystemCommand]:
     for knob in KNOBS.values():
         meaning = f"{knob.meaning} {knob.effect}"
         yield command(f"Setting: {knob.title} ({knob.name})", meaning, "knobs", knob.name, listed=False)
-    for name, theme in sorted(play.app.available_themes.items(), key=lambda each: (each[1] not in THEMES, each[0])):
-        kind = "Dark colours." if theme.dark else "Light colours."
-        yield SystemCommand(f"Theme: {name}", kind, partial(setattr, play.app, "theme", name), discover=False)
+    for name, _ in sorted(play.app.available_themes.items(), key=lambda each: (each[1] not in THEMES, each[0])):
+        here = "The present one." if name == play.app.theme else ""
+        yield SystemCommand(f"Theme: {name}", here, partial(setattr, play.app, "theme", name), discover=False)
 
 
 class CommandProvider(SystemCommandsProvider):
@@ -92,9 +111,12 @@ class CommandProvider(SystemCommandsProvider):
         """The commands that match `query`, each with its score."""
         matcher, words = self.matcher(query), _words(query)
         for title, help, callback, _ in self.app.get_system_commands(self.screen):
-            score = closeness(words, f"{title} {_OTHER_WORDS.get(title, '')}", help) or matcher.match(title)
+            theme = self.app.available_themes.get(title.removeprefix("Theme: "))
+            kind = "" if theme is None else "dark colours" if theme.dark else "light colours"
+            name, text = f"{title} {_OTHER_WORDS.get(title, '')}", f"{help} {kind}"
+            score = closeness(words, name, text) or matcher.match(title)
             if score > 0:
-                yield Hit(score, matcher.highlight(title), callback, help=help)
+                yield Hit(score, matcher.highlight(title), callback, help=help or None)
 
 
 def closeness(words: list[str], name: str, text: str) -> float:
@@ -121,6 +143,17 @@ def _titled(verb: Verb) -> str:
     return f"{verb.title[0].upper()}{verb.title[1:]}"
 
 
+_ONWARD = ("run", "update", "phase", "undo")
+"""What the palette lists first while the newest update is on the screen."""
+_OF_PANEL: dict[type[Widget], tuple[str, ...]] = {
+    TokenMap: ("probe", "lens", "largest", "find"),
+    AnswerList: ("sort", "tree", "find", "moments"),
+    Inspector: ("probe", "maths", "surrogate"),
+    CurvePanel: ("belief", "pull", "learning", "timeline"),
+    PairPanel: ("probe", "compare"),
+}
+"""What helps with each panel."""
+_ALWAYS = ("knobs", "tour", "health", "moments", "lessons", "help")
 _BY_LETTERS = 1000.0
 """More than any score of Textual's matcher for letters."""
 _OTHER_WORDS = {

@@ -4,7 +4,7 @@ import pytest
 from textual.command import CommandPalette
 from textual.widgets import Input, OptionList
 
-from rlplay.ui.command_palette import closeness
+from rlplay.ui.command_palette import closeness, useful_now
 from tests.ui.stage import on_screen, pressed, settled, until
 
 WIDE = (160, 45)
@@ -78,6 +78,18 @@ async def test_the_palette_finds_a_theme_by_its_name_or_as_light_or_dark():
         await found(pilot, "paper")
         await pilot.press("enter")
         await until(pilot, lambda: app.theme == "rlplay-paper")
+        await found(pilot, "rlplay-")
+        shown = [str(option.prompt) for option in app.screen.query_one(OptionList).options]
+        assert [each for each in shown if "present" in each] == ["Theme: rlplay-paper\nThe present one."]
+
+
+async def test_the_palette_begins_with_what_the_focused_panel_and_the_moment_need():
+    async with on_screen(2, size=WIDE) as (app, _, pilot):
+        await settled(pilot)
+        assert useful_now(app.panels.rollouts, app.play)[4] == "sort"
+        assert useful_now(app.panels.curves.panels[0], app.play)[4] == "belief"
+        await pressed(pilot, "left_square_bracket")
+        assert useful_now(None, app.play)[0] == "live"
 
 
 async def test_words_come_before_letters_in_the_palette():
@@ -109,7 +121,9 @@ async def test_the_palette_lists_its_commands_as_it_opens() -> None:
         assert listed.display
         assert listed.highlighted == 0
         names = [str(option.prompt).split("\n")[0] for option in listed.options]
-        assert names == sorted(names)
+        first = names.index("Help") + 1
+        assert names[:6] == ["Run/pause", "Update", "Phase", "Undo", "Probe", "Colour"], "what helps most now"
+        assert names[first:] == sorted(names[first:])
         assert "Before and after" in names
         assert not any(name.startswith("Glossary: ") for name in names), "these come after typing"
         workers = [worker for worker in app.workers if worker.node is app.screen]
