@@ -88,8 +88,6 @@ async def test_the_palette_begins_with_what_the_focused_panel_and_the_moment_nee
         await settled(pilot)
         assert useful_now(app.panels.rollouts, app.play)[4] == "sort"
         assert useful_now(app.panels.curves.panels[0], app.play)[4] == "belief"
-        await pressed(pilot, "left_square_bracket")
-        assert useful_now(None, app.play)[0] == "live"
 
 
 async def test_words_come_before_letters_in_the_palette():
