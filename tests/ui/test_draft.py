@@ -79,6 +79,26 @@ def test_a_word_that_is_not_allowed_is_refused_and_changes_nothing():
     assert not any(changed.changed(name) for name in KNOBS)
 
 
+@pytest.mark.parametrize("typed", ["-1", "−1", "{correct: -1}"])
+def test_a_number_is_enough_for_the_weight_of_the_only_reward(typed):
+    changed = draft(reward_weights={"correct": 1})
+    changed.put("reward_weights", typed)
+    assert changed.value("reward_weights") == {"correct": -1.0}
+
+
+@pytest.mark.parametrize("typed", ["inf", "nan", "1e99", "much"])
+def test_what_is_no_weight_is_refused(typed):
+    changed = draft(reward_weights={"correct": 1})
+    with pytest.raises(ValueError, match="reward_weights"):
+        changed.put("reward_weights", typed)
+
+
+def test_of_several_rewards_a_number_names_none():
+    changed = draft(reward_weights={"correct": 1, "brief": 1})
+    with pytest.raises(ValueError, match="reward_weights is a weight for each reward"):
+        changed.put("reward_weights", "-1")
+
+
 def test_settings_that_do_not_fit_have_a_reason():
     changed = draft()
     changed.put("returns", "gae")

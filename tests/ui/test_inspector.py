@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from rich.style import Style
 
+from rlplay.algorithms.apply import resolve
 from rlplay.trace.update import Update
 from rlplay.ui.format.folded import folded
 from rlplay.ui.format.shown_text import quoted
@@ -316,3 +317,20 @@ def test_the_reason_compares_only_numbers_that_explain_the_pull(advantage, retur
     numbers = TokenNumbers(advantage=advantage, returned=returned, baseline=baseline)
     said = reasons(update, 0, facts_of(update).answer(0), 0, SETTINGS, numbers)
     assert words in said
+
+
+@pytest.mark.parametrize(
+    ("reward", "words"),
+    [
+        (1.0, "No baseline: the reward itself pulls, so the token is pulled up (advantage +1.00)."),
+        (0.0, "No baseline: the reward itself pulls. It is 0 here, so nothing pulls (advantage 0)."),
+    ],
+)
+def test_without_a_baseline_nothing_is_expected(reward, words):
+    update = Update(1)
+    for record in synthetic_update(1):
+        update.add(record)
+    numbers = TokenNumbers(advantage=reward, returned=reward, baseline=0.0)
+    said = reasons(update, 0, facts_of(update).answer(0), 0, resolve({"algorithm": "reinforce"}), numbers)
+    assert words in said
+    assert "expected" not in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -76,8 +77,14 @@ class Draft:
     def put(self, name: str, typed: str) -> None:
         """Set a value that the user has typed; a function named this way may run.
 
+        A number is enough for the weight of a reward that is the only one.
+
         Raises ValueError, one line, if the setting does not accept it.
         """
+        if name == "reward_weights" and len(weights := self.value(name)) == 1:
+            with suppress(ValueError):  # it may be a mapping
+                self._put(name, dict.fromkeys(weights, float(typed.replace("−", "-"))))
+                return
         if self._live and typed != self.value(name):
             follow(place(entry) for entry in functions_in({name: typed}))
         self._put(name, typed)

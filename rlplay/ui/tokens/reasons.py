@@ -25,6 +25,7 @@ _RATIO = 1.25
 """A probability that became so many times larger or smaller has moved, however small it is."""
 _NOTHING = 1e-6
 """A smaller advantage counts as 0."""
+_NO_REWARD = "No baseline: the reward itself pulls. It is 0 here, so nothing pulls (advantage 0)."
 RIGHT = "correct"
 """The part of a reward that is 1 for a right answer and 0 for a wrong one."""
 
@@ -97,9 +98,11 @@ def _judged(update: Update, completion: int, s: Settings, numbers: TokenNumbers)
         if abs(a) < _NOTHING:
             return "This pair is a tie, so nothing pulls." if role == "tie" else f"The answer is {role}: no pull."
         return f"The answer is {role}, so the {word} is pulled {way} ({signed(a).strip()})."
+    alone = s.baseline == "none" and numbers.returned is not None and abs(a - numbers.returned) < _NOTHING
     if abs(a) < _NOTHING:
-        return "That is as expected, so nothing pulls (advantage 0)."
-    return f"{_compared(update, completion, numbers)}, so the {word} is pulled {way} (advantage {signed(a).strip()})."
+        return _NO_REWARD if alone else "That is as expected, so nothing pulls (advantage 0)."
+    why = "No baseline: the reward itself pulls" if alone else _compared(update, completion, numbers)
+    return f"{why}, so the {word} is pulled {way} (advantage {signed(a).strip()})."
 
 
 def _compared(update: Update, completion: int, numbers: TokenNumbers) -> str:
