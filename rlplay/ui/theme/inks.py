@@ -44,9 +44,12 @@ _CUBE = {
 
 _LADDER = (Style(), Style(), Style(underline=True), Style(underline=True, bold=True),
            Style(underline=True, bold=True, italic=True))  # fmt: skip
-_DOWN_LADDER = (Style(), Style(), Style(strike=True), Style(strike=True, bold=True),
-                Style(strike=True, bold=True, italic=True))  # fmt: skip
-"""Shades by level without any colour: up is underlined, down is struck through."""
+"""Shades of an amount by level without any colour."""
+_UP_LADDER, _DOWN_LADDER = (
+    (Style(), mark, mark + Style(italic=True), mark + Style(bold=True), mark + Style(bold=True, italic=True))
+    for mark in (Style(underline=True), Style(strike=True))
+)
+"""Up is underlined, down is struck through, and the smallest change that has a colour has a mark, too."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         warning=written(Color.parse(variables["warning"])),
         error=written(Color.parse(variables["error"])),
         good=written(Color.parse(variables["success"])),
-        up=scale("scale-up", _STRONG, Style(underline=True)) if colours > 2 else _LADDER,
+        up=scale("scale-up", _STRONG, Style(underline=True)) if colours > 2 else _UP_LADDER,
         down=scale("scale-down", _STRONG, few) if colours > 2 else _DOWN_LADDER,
         amount=scale("scale-amount", _SOFT, Style()) if colours > 2 else _LADDER,
         up_text=written(readable(background, up.blend(_clearest(background), 0.25))),
