@@ -57,15 +57,16 @@ def reach(
     assert batch.rewards is not None
     found: list[float] = []
     for reward in question.rewards:
-        if interrupted() and found:
-            break
         state = before()
         replayed(state, rewarded(batch, row, reward), settings_of, seed)
         found.append(probability(state, batch, row, token))
+        ends = len(found) == len(question.rewards) or interrupted()
         yield Reached(
             row, token, batch.update, rewards=question.rewards[: len(found)], probabilities=[*found],
-            reward=float(batch.rewards[row]), old=float(batch.old_logprobs[row, token].exp()),
+            reward=float(batch.rewards[row]), old=float(batch.old_logprobs[row, token].exp()), done=ends,
         )  # fmt: skip
+        if ends:
+            return
 
 
 def rewarded(batch: Batch, row: int, reward: float) -> Batch:

@@ -171,6 +171,7 @@ class Reached(Response, frozen=True):
     probabilities: list[float] = []
     reward: float = 0.0  # that the answer earned
     old: float = 0.0  # the probability that the token was sampled with
+    done: bool = False  # no further answer follows, because all is measured or another command came
 
 
 class Peeked(Response, frozen=True):
@@ -343,7 +344,7 @@ def refusal(question: AnyQuestion, reason: str) -> AnyAnswer:  # noqa: PLR0911 -
         case Neighbours():
             return NeighboursFound(question.token_id, question.update, refused=reason)
         case Reach():
-            return Reached(question.completion, question.token, refused=reason)
+            return Reached(question.completion, question.token, refused=reason, done=True)
         case WhatIf():
             return Imagined(question.changes, refused=reason)
         case Judge():

@@ -58,6 +58,9 @@ def test_answers_about_another_token_are_ignored_and_a_refusal_is_kept() -> None
     reaching = known()
     reaching.take(Reached(0, 1, 1, rewards=[5.0], probabilities=[0.9]))
     assert 5.0 not in reaching.points
+    reaching.first()
+    reaching.take(Reached(0, 0, 1, rewards=[0.0], probabilities=[0.4], done=True))
+    assert reaching.asked == [], "another command came first"
     reaching.take(Reached(0, 0, refused="an update is under way"))
     assert reaching.refused
     assert reaching.asked == []

@@ -250,3 +250,18 @@ def test_colours_follow_the_lines() -> None:
     assert [[kind for _, _, kind in line] for line in lines] == [
         ["keyword"], ["comment"], ["comment"], ["keyword", "literal", "comment"],
     ]  # fmt: skip
+
+
+async def test_the_caret_stays_where_it_is_while_typed_lines_are_on_their_way() -> None:
+    async with on_screen(1, size=(120, 35)) as (app, _source, pilot):
+        await app.play.perform("write", "reinforce")
+        await pressed(pilot, "x")
+        screen = app.screen
+        assert isinstance(screen, WritingScreen)
+        editor = screen.query_one(CodeEditor)
+        editor.insert("yz")  # the app has not been told yet
+        at, text = editor.cursor_location, editor.text
+        screen.follow()
+        assert (editor.cursor_location, editor.text) == (at, text)
+        await pilot.pause()
+        assert screen.writing.text == text

@@ -32,7 +32,7 @@ def beginning(title: str = "", keys: Sequence[str] = KEYS) -> Now:
         where = f"{begins} lesson {lessons.index(lesson) + 1}{called} There, {keys[1]} lists them all."
     ways = (
         Way(keys[0], "watch it learn", "The lesson of this run. It stops where you predict what comes next."),
-        Way(keys[1], f"{len(lessons)} lessons", where),
+        Way(keys[1], f"learn: {len(lessons)} lessons", where),
         Way(keys[2], "just run", f"The model trains until you press {keys[2]} again."),
     )
     if last not in WAYS:

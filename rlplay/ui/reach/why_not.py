@@ -5,6 +5,9 @@ from __future__ import annotations
 from rlplay.trace.update import Update
 from rlplay.ui.session.session import Session
 
+LONGEST = 15.0
+"""Seconds of an update that is taken once more for a question, at most."""
+
 
 def why_not(session: Session, completion: int, token: int) -> str:
     """Why the question cannot be asked about a token of the update on the screen, in one line; empty if it can."""
@@ -15,6 +18,8 @@ def why_not(session: Session, completion: int, token: int) -> str:
         return "Pause the run first: the engine takes the update once more for each reward."
     if session.looking is not None or shown is not session.run.newest or shown is None or shown.finished is None:
         return "Only the newest update can be taken once more, once it has finished: press u, or v to go to it."
+    if shown.finished.seconds > LONGEST:
+        return f"An update takes {shown.finished.seconds:.0f} s here, and this question takes it seven times: too long."
     return _why_no_reward(shown, completion, token)
 
 

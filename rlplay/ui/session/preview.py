@@ -18,6 +18,9 @@ NEEDS_ENGINE = "A preview on these answers needs a live run: the engine computes
 NEEDS_PAUSE = "Pause the run to preview the change on these answers."
 NEEDS_NEWEST = "Only the newest update can be previewed: press escape, then v, to go to it."
 NEEDS_ANSWERS = "No answers with credit yet to preview the change on: press escape, then u."
+NEEDS_TIME = "After an undo a preview samples these answers once more, which takes {}: press escape, then u, instead."
+LONGEST = 15.0
+"""Seconds of an update that is sampled once more for a preview, at most."""
 
 _THERE = ("credit", "advantages", "importance_ratio", "clip_state", "token_rewards", "returns")
 """Statistics that depend on the settings."""
@@ -124,6 +127,9 @@ class Preview:
             return NEEDS_NEWEST
         if self._session.settings.loss_type != "policy_gradient":
             return ""  # the engine says which losses have a preview
+        undone = self._session.shown if self._session.undone else None
+        if undone is not None and undone.finished is not None and undone.finished.seconds > LONGEST:
+            return NEEDS_TIME.format(f"{undone.finished.seconds:.0f} s")
         return "" if self._session.run.finished or self._credited(0) is not None else NEEDS_ANSWERS
 
     def _credited(self, number: int) -> Update | None:

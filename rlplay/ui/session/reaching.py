@@ -82,7 +82,7 @@ class Reaching:
         if self.old is None:
             self.old, self.reward = answer.old, answer.reward
         self.points |= dict(zip(answer.rewards, answer.probabilities, strict=True))
-        self.asked = [each for each in self.asked if self.measured(each) is None]
+        self.asked = [] if answer.done else [each for each in self.asked if self.measured(each) is None]
 
     def _ask(self, rewards: list[float]) -> Reach:
         self.asked, self.refused = rewards, ""

@@ -22,6 +22,7 @@ class Writing:
         self.tried: Tried | None = None  # about these lines, or some before them
         self.help = 0  # hints shown; with one more than there are, the solution
         self.solved: set[str] = set()  # exercises solved in this session
+        self.puts = 0  # how often lines were put into the editor that the learner did not type
         self.version = 0
         self._number = 0
         self._asked_at: float | None = None  # while an answer is awaited
@@ -49,6 +50,7 @@ class Writing:
             kept = user_preferences.written(name)
             self.text = self.exercise.starter.rstrip() if kept is None else kept.text
         self.tried, self._asked_at = None, None
+        self.puts += 1
         self.version += 1
 
     def edit(self, text: str) -> None:
@@ -78,6 +80,7 @@ class Writing:
     def show_solution(self) -> None:
         """Put the solution in place of the learner's lines."""
         self.text = self.exercise.solution.rstrip()
+        self.puts += 1
         self.version += 1
 
     def take(self, tried: Tried) -> None:

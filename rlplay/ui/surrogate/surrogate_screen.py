@@ -182,7 +182,7 @@ class SurrogateScreen(Dialogue[SomeSettings | None]):
         if self.found is None or not len(self.found.ratio):
             return f"{walls}. {NO_TOKENS}"
         old, new = (int(beyond(self.settings, each, self.found).sum()) for each in (self.begun, self.walls))
-        counts = f"{old:,} of {len(self.found.ratio):,} {self._word}s are beyond the walls"
+        counts = f"{old:,} of {len(self.found.ratio):,} {self._word}s of the last step are beyond the walls"
         moved = "" if self.walls == self.begun else f"; {new:,} would be then"
         which = {None: "both walls", True: "the upper wall", False: "the lower wall"}[self.held]
         return f"{walls} ({which} held). {counts}{moved}. {ONE_STEP if self.found.step is None else ''}"

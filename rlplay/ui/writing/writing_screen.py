@@ -85,6 +85,7 @@ where a setting takes one: PPO's clip is the surrogate.
         self._pause: Timer | None = None
         self._update: int | None = None
         self._pointed: object = None
+        self._puts = self.writing.puts
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
@@ -120,9 +121,11 @@ where a setting takes one: PPO's clip is the surrogate.
     def follow(self) -> None:
         """Show the hints, the lines if the solution has come, and what the engine says."""
         writing, editor = self.writing, self.query_one(CodeEditor)
-        if editor.text != writing.text:
-            editor.replace(writing.text, (0, 0), editor.document.end)
-            editor.move_cursor((0, 0))
+        if writing.puts != self._puts:  # not whenever they differ: what was typed just now is on its way
+            self._puts = writing.puts
+            if editor.text != writing.text:
+                editor.replace(writing.text, (0, 0), editor.document.end)
+                editor.move_cursor((0, 0))
         tried = writing.tried
         editor.mark(tried.line if tried is not None and tried.error else 0, wrong=True)
         hints = [f"\nHint: {hint}" for hint in writing.exercise.hints[: writing.help]]
@@ -155,7 +158,8 @@ where a setting takes one: PPO's clip is the surrogate.
     @on(CodeEditor.Changed)
     def _typed(self) -> None:
         text = self.query_one(CodeEditor).text
-        if text == self.writing.text and self._pause is None and self.writing.tried is not None:
+        asked = self.writing.tried is not None or self.writing.waited > 0
+        if text == self.writing.text and self._pause is None and asked:
             return
         self.writing.edit(text)
         if self._pause is not None:
