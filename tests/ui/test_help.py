@@ -50,7 +50,19 @@ async def shown(widget: Widget | None) -> str:
 
 async def test_every_panel_explains_itself():
     for widget in (CurvePanel(KL), Narrator(), TokenMap(), AnswerList()):
-        assert (await shown(widget)).startswith(markdown(widget.HELP).plain)
+        text = await shown(widget)
+        assert markdown(widget.HELP).plain in text
+        first = text.split(markdown(widget.HELP).plain)[0].split("\n")
+        assert len(first) <= 8, "the text is in sight"
+
+
+async def test_the_help_of_a_panel_begins_with_its_keys_and_its_parts():
+    keys, gap, *parts = (await shown(AnswerList())).split("\n")[:5]
+    assert keys == "↑ ↓ answer   o sort   enter unfold"
+    assert not gap
+    for line, (picture, words) in zip(parts, AnswerList.MINIATURE, strict=True):
+        assert line.strip().startswith(picture.strip())
+        assert line.endswith(words)
 
 
 async def test_without_a_panel_it_says_what_this_is():

@@ -83,6 +83,11 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         Binding("pagedown", "step(8)", "page down", show=False),
         Binding("enter", "unfold", "unfold the answer, or fold it", show=False),
     ]
+    MINIATURE = (
+        ("0.12 ± 0.35", "a prompt: mean reward of its answers ± deviation"),
+        ("▸ 1.00  +2.47  24", "an answer: reward · advantage · length"),
+        ("  0.00  −0.35   8", "worse than the mean, so its tokens are pushed down"),
+    )
     SHORTCUTS = (Shortcut(("up", "down"), "answer"), Shortcut(("o",), "sort"), Shortcut(("enter",), "unfold"))
 
     def __init__(self, *, id: str | None = None) -> None:

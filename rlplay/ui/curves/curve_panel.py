@@ -63,6 +63,12 @@ class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
         Binding("enter", "open", "look at this update", show=False, id="curve.open"),
         Binding("escape", "release", "latest values", show=False, id="curve.latest"),
     ]
+    MINIATURE = (
+        ("Reward ━ 0.273", "what is drawn, and its newest value"),
+        ("1      ▃▅▇●", "the curve; ● is the newest update"),
+        ("0  ▁▂▃     ○", "○ is a value on held-out prompts"),
+        ("   0  ◆  ↶  11", "updates; at ◆ a setting changed, ↶ went back to here"),
+    )
     SHORTCUTS = (
         Shortcut(("left", "right"), "cursor"),
         Shortcut(("up", "down"), "metric"),

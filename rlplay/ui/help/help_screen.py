@@ -1,10 +1,11 @@
-"""Help about the focused panel: what it shows, the formulas behind it, and every key."""
+"""Help about the focused panel: its main keys and parts, what it shows, the formulas behind it, and every key."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
+from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -20,7 +21,7 @@ from rlplay.trace.numbers import compact, real_minus
 from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.markdown import markdown
-from rlplay.ui.format.shortcuts import LIST_KEYS, written
+from rlplay.ui.format.shortcuts import LIST_KEYS, Shortcut, written
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.parts.over_another import Dialogue
 from rlplay.ui.parts.panel import Panel
@@ -54,6 +55,10 @@ _GROUPS = {
     "script": "Lesson",
     "program": "Program",
 }
+
+
+_MOST = 5
+"""Keys of the panel in the first line."""
 
 
 class HelpScreen(Dialogue[None]):
@@ -93,7 +98,8 @@ class HelpScreen(Dialogue[None]):
             about = worded("\n".join([own, *_terms(self._panel)]), word)
             keys = _keys(self._panel, self._own_keys, word)
             shown = *_elsewhere(self._panel, self._settings), *_statistics(self._panel, self._settings, word)
-            yield Static(Content("\n\n").join([markdown(about), *shown, keys]))
+            first = *_used_most(self._panel, self._own_keys, word), *_miniature(self._panel, word)
+            yield Static(Content("\n\n").join([*first, markdown(about), *shown, keys]))
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
@@ -107,6 +113,33 @@ class HelpScreen(Dialogue[None]):
 def _explained(widget: Widget | None) -> Widget | None:
     around = widget.ancestors_with_self if widget is not None else ()
     return next((node for node in around if isinstance(node, Widget) and node.HELP), None)
+
+
+def _used_most(panel: Widget | None, own_keys: Mapping[str, str], word: str) -> Iterator[Content]:
+    """The keys of the panel that matter most, in one line."""
+    shortcuts: tuple[Shortcut, ...] = getattr(panel, "shortcuts", ())[:_MOST]
+    names = {key: verb.name for verb in VERBS.values() for key in verb.keys}
+    keys = [
+        Content.assemble(
+            (_written(own_keys.get(names.get(key, ""), key) for key in each.keys), "bold $foreground"),
+            f" {worded(each.title, word)}",
+        )
+        for each in shortcuts
+    ]
+    if keys:
+        yield Content("   ").join(keys)
+
+
+def _miniature(panel: Widget | None, word: str) -> Iterator[Content]:
+    """What the parts of the panel are."""
+    rows: tuple[tuple[str, str], ...] = getattr(panel, "MINIATURE", ())
+    width = max((cell_len(picture) for picture, _ in rows), default=0)
+    lines = [
+        Content.assemble(f"  {set_cell_size(picture, width)}", (f"   {worded(words, word)}", "$text-muted"))
+        for picture, words in rows
+    ]
+    if lines:
+        yield Content("\n").join(lines)
 
 
 def _terms(panel: Widget | None) -> Iterator[str]:

@@ -13,6 +13,9 @@ class Panel:
     SHORTCUTS: ClassVar[tuple[Shortcut, ...]] = ()
     """Its keys for the footer."""
 
+    MINIATURE: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """A few lines of the panel, each with what it is, with which its help begins."""
+
     @property
     def shortcuts(self) -> tuple[Shortcut, ...]:
         """Those that do something now."""

@@ -76,6 +76,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         Binding("pagedown", "leaf(1)", "page down", show=False),
         Binding("enter", "unfold", "unfold the answer, or fold it", show=False),
     ]
+    MINIATURE = (
+        ("Omar has 9 eggs and buys …", "a prompt"),
+        ("▸ 4*3=12. The answer is 21.▮", "an answer; the cursor is on one of its tokens"),
+        ("−0.5 ░▒▓ +0.5   ▂█▁", "each colour is a number; how many have it"),
+    )
     SHORTCUTS = (Shortcut(("left", "right", "up", "down"), "token", False), Shortcut(("enter",), "unfold", False))
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -75,6 +75,11 @@ marks of the chat template.
 """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "maths", "formulas, or words and bars", show=False)]
+    MINIATURE = (
+        ('"4"  token 1 of 24', "the token under the cursor"),
+        ('▸ "4"  ▇▇▇  .25  .28', "a token that could have come: probability before and after"),
+        ("8 answers, 1 right; …", "what pulls the token, in words"),
+    )
     SHORTCUTS = (Shortcut(("enter",), "formulas"), Shortcut(("i",), "probe"))
 
     def __init__(self, *, id: str | None = None) -> None:
