@@ -20,12 +20,13 @@ _LONG = 40
 
 
 def columns_in_short(columns: Mapping[str, Any], palette: Palette) -> list[tuple[str, Style]]:
-    """The columns as parts of one paragraph: "answer 30 · topic addition"."""
+    """The columns as parts of one paragraph: "right answer 30 · topic addition"; the model's own answer is another."""
     parts: list[tuple[str, Style]] = []
     for name, value in columns.items():
         text = visible(column_text(value))
         text = text if cell_len(text) <= _LONG else f"{chop_cells(text, _LONG - 1)[0]}…"
-        parts += [(f"{' · ' * bool(parts)}{visible(name)} ", palette.muted), (text, palette.text)]
+        title = "right answer" if name == "answer" else visible(name)
+        parts += [(f"{' · ' * bool(parts)}{title} ", palette.muted), (text, palette.text)]
     return parts
 
 
