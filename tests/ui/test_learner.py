@@ -70,6 +70,22 @@ async def test_the_lesson_does_it_on_request():
     assert stage.captions[-1][0] == "Done."
 
 
+async def test_updates_that_went_too_far_are_taken_back_before_the_lesson_does_the_step():
+    player, stage = playing([{"run": 2}, {"say": "Two."}, {"set": {"beta": 0.1}}, UPDATE, {"say": "Done."}])
+    await player.play()
+    task = await settled(player)
+    sent = len(stage.sent)
+    stage.tell(running=True, update=2)
+    stage.tell(running=False, update=19, settings={"beta": 0.5})
+    await _turns()
+    assert not task.done(), "19 updates are not the one that was asked for"
+    player.learner.gives_up()
+    await task
+    # A rewind also takes back what was set since; the pretended one takes back everything.
+    assert stage.sent[sent:] == [Rewind(2), Set({"beta": 0.1}), Advance("update", 1)]
+    assert stage.captions[-1][0] == "Done."
+
+
 @pytest.mark.parametrize(
     ("asked", "verb", "told"),
     [

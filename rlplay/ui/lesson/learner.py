@@ -124,7 +124,7 @@ class Learner:
         def done() -> bool:
             match step:
                 case Train(until="update", count=count):
-                    found = self._engine.rests and self._engine.place[0] >= begun + count
+                    found = self._engine.rests and self._engine.place[0] == begun + count
                 case Train(until="token"):
                     found = self._engine.rests and performed("token", "phase", "step", "update", "run")
                 case Train():

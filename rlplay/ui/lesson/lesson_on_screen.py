@@ -255,13 +255,24 @@ class Lesson:
 
     async def _you(self, task: You) -> bool:
         self._set_task(task.text, "`t` do it for me")
+        began, held = self._engine.place, self._engine.settings
         if await self.learner.does(task.step, self._patience(task.text)):
             return True
         if isinstance(task.step, ScreenVerb):
             self.look(task.step.verb, task.step.argument)
             await self._view.viewed(self._patience(task.text))
             return True
+        await self._go_back_to(began, held)
         return False
+
+    async def _go_back_to(self, place: Place, held: SomeSettings) -> None:
+        """Where the learner went elsewhere before they asked for help: back to where the step was set."""
+        if self._engine.place != place and self._engine.update >= place[0]:
+            await self._engine.rewind(place[0])
+            for step in self._engine.way:
+                await self._script.carry_out(step)
+        if differing(held, self._engine.settings):
+            await self._engine.set(held)
 
     async def _exercise(self, task: Exercise) -> bool:
         """On request, give the hint and then the solution."""
