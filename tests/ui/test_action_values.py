@@ -71,7 +71,7 @@ def test_the_map_shows_the_best_moves_by_q_and_their_value(run: Run) -> None:
 
 def test_a_greedy_policy_that_walks_in_circles_has_no_value_without_discount(run: Run) -> None:
     _, below = drawn(run, 0, update=1, gamma=1.0)
-    assert "greedy not finite · ε −" in below
+    assert "greedy never arrives · ε −" in below
     assert "best .95" in below
 
 

@@ -18,7 +18,7 @@ CURSORS = {
     "opening/opening_screen.py": 1,  # the chosen way on
     "reach/reach_plot.py": 1,  # the line that is dragged
     "sliders/slider_track.py": 1,  # the handle that is dragged
-    "surrogate/picture.py": 1,  # the bound that is dragged
+    "surrogate/picture.py": 2,  # the bounds that are dragged
     "world/large_squares.py": 1,  # the square under the cursor
 }
 """Uses of the accent that are no border, by file: all of them a cursor."""

@@ -64,7 +64,7 @@ class AskedList(LinePanel):
     def show(self, sections: Sequence[Section], best_first: bool) -> None:
         """Show these sections, with the largest fall or the largest rise of the reward first."""
         self._sections = [
-            section._replace(asked=sorted(section.asked, key=lambda each: _rank(each, best_first)))
+            Section(section.title, sorted(section.asked, key=lambda each: _rank(each, best_first)), section.note)
             for section in sections
         ]
         self._lay_out()
