@@ -19,6 +19,7 @@ from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.ui.compare.compared import ComparedPanels, PairedTokens
 from rlplay.ui.compare.compared_views import ComparedViews
+from rlplay.ui.compare.differences import compared_words, differing_line
 from rlplay.ui.compare.side_by_side import counterpart, first_difference
 from rlplay.ui.compare.two_runs import RunPair, place
 from rlplay.ui.format.keyed import keyed
@@ -214,7 +215,7 @@ branch left the part that it shares with the other run.
             )
             for side, (tokens, session) in enumerate(zip(self.tokens, self.runs.both, strict=True))
         ]
-        lines.append(_differing(self.runs, self.size.width))
+        lines.append(differing_line(self.runs, self.size.width))
         if len(self.sessions) > 2:
             lines.append(self._others())
         self.query_one("#runs", SteadyStatic).say(Content("\n").join(lines))
@@ -238,7 +239,7 @@ branch left the part that it shares with the other run.
         caption = ""
         if updates[0] is not None and updates[1] is not None and updates[0].sampled and updates[1].sampled:
             (mine, token), (its, _) = (tokens.cursor for tokens in self.tokens)
-            caption = _context(first_difference((updates[0].sampled, mine), (updates[1].sampled, its)), token)
+            caption = compared_words(first_difference((updates[0].sampled, mine), (updates[1].sampled, its)), token)
         for tokens, inspector in zip(self.tokens, self.inspectors, strict=True):
             inspector.caption(Content(f"Token · {tokens.run_style.letter}"), Content(caption))
 
@@ -370,35 +371,3 @@ def _scroll_along(mine: PairedTokens, its: PairedTokens, y: float) -> None:
     end = y == mine.max_scroll_y and its.scroll_y > y  # the longer panel scrolls on alone
     if its.scroll_y != y and not end:
         its.scroll_to(y=y, animate=False, immediate=True)
-
-
-def _differing(pair: RunPair, width: int) -> Content:
-    """The third line: the update that is compared, and how the second run differs there."""
-    line = _difference(pair)
-    return Content(line if len(line) <= width - 2 else f"{line[: width - 3]}…")
-
-
-def _difference(pair: RunPair) -> str:
-    its = pair.letters[1]
-    if pair.starting:
-        return f"{pair.starting} is starting…"
-    there, set_now = (" · ".join(pair.differences(now)) for now in (False, True))
-    if there:
-        return f"at update {pair.number}, {its} differs in: {there}"
-    later = f"; {its} changes later: {set_now}" if set_now else ""
-    for letter, session in zip(pair.letters, pair.both, strict=True):
-        if session.run.finished < pair.number:
-            return f"{letter} has reached only update {session.run.finished}, not {pair.number}{later}"
-    if pair.identical:
-        return f"at update {pair.number} both have equal settings, answers and numbers{later}"
-    before = f"; {', '.join(pair.earlier)} differed before" if pair.earlier else ""
-    files = "; contents of data and reward files are not compared" if pair.names_files else ""
-    return f"at update {pair.number} the settings are the same{before}{files}{later}"
-
-
-def _context(parted: int | None, token: int) -> str:
-    if parted == -1:
-        return "not the same prompt"
-    if parted is None or token <= parted:
-        return "same prefix, so comparable"
-    return f"different words before it, from token {parted + 1} on"
