@@ -6,7 +6,7 @@ import pytest
 from rlplay.link.messages import Advance, Failed, Pause, Recorded, Status
 from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.trace.update import Update
-from rlplay.ui.compare.compare_screen import _difference
+from rlplay.ui.compare.differences import _difference
 from rlplay.ui.compare.two_runs import MomentPair, RunPair, place
 from rlplay.ui.session.session import Session
 from tests.recorded import synthetic_started, synthetic_update
