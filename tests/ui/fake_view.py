@@ -89,3 +89,9 @@ async def settled(player) -> asyncio.Task:
     for _ in range(5):
         await asyncio.sleep(0)
     return task
+
+
+async def turns() -> None:
+    """Let everything that waits go on."""
+    for _ in range(10):
+        await asyncio.sleep(0)
