@@ -10,6 +10,7 @@ import numpy as np
 from rlplay.algorithms.settings import Settings
 from rlplay.foreign.derived import ratio_and_clips
 from rlplay.record.format import Ended, Rollouts, Step
+from rlplay.trace.clock import check_steps
 from rlplay.trace.records import LEFT_OUT, AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped, spans
 
 LONGEST = 10**8
@@ -197,11 +198,15 @@ class GatheredBatch:
 
 
 def finished(ended: Ended) -> Finished:
-    """The end of an update, without tokens under the new policy, which the trainer did not evaluate."""
+    """The end of an update, without tokens under the new policy, which the trainer did not evaluate.
+
+    Raises ValueError if its trainer's steps are none.
+    """
+    check_steps(ended.trainer_steps)
     none = np.zeros(0, dtype=np.float32)
     return Finished(
         update=ended.update, rows=np.zeros(0, dtype=np.int32), logprobs=none, top_logprobs=none.reshape(0, 0),
-        metrics=ended.metrics, timings={}, seconds=ended.seconds,
+        metrics=ended.metrics, timings={}, seconds=ended.seconds, trainer_steps=ended.trainer_steps,
     )  # fmt: skip
 
 

@@ -100,7 +100,8 @@ class Files:
         content: list[Row] = []
         for path in paths:
             content += read(path, self._layout)
-        return records(number, content, paths[0], self._layout, self._settings)
+        own = number - (self._first == 0)
+        return records(number, own, content, paths[0], self._layout, self._settings)
 
 
 def age(path: Path) -> float:
@@ -123,8 +124,13 @@ def read(path: Path, layout: FileLayout) -> list[Row]:
         raise ForeignRunError(f"{path} cannot be read as a file of {layout.source} ({error})") from None
 
 
-def records(number: int, content: list[Row], path: Path, layout: FileLayout, settings: Settings) -> list[AnyRecord]:
-    """The records of an update from the rows that `path` and others hold. Raises ForeignRunError if they do not fit."""
+def records(
+    number: int, own: int, content: list[Row], path: Path, layout: FileLayout, settings: Settings
+) -> list[AnyRecord]:
+    """The records of an update, which is the step `own` of its trainer, from the rows that `path` and others hold.
+
+    Raises ForeignRunError if they do not fit.
+    """
     if not content:
         return []
     try:
@@ -139,4 +145,4 @@ def records(number: int, content: list[Row], path: Path, layout: FileLayout, set
     if step is not None:
         made.append(batch.stepped(number, [(0, step)], settings))
         numbers |= step.metrics
-    return [*made, finished(Ended(update=number, metrics=numbers, seconds=0.0))]
+    return [*made, finished(Ended(update=number, metrics=numbers, seconds=0.0, trainer_steps=(own, own)))]

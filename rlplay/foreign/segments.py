@@ -50,7 +50,8 @@ class Segments:
         found: list[AnyRecord] = []
         for number in sorted(self._waiting):
             if number < max(self._waiting) or settled:
-                found += records(number, self._waiting[number], self.path, SEGMENTS, Settings(algorithm=""))
+                rows = self._waiting[number]
+                found += records(number, number - 1, rows, self.path, SEGMENTS, Settings(algorithm=""))
                 self._done = number
         self._waiting = {number: rows for number, rows in self._waiting.items() if number > self._done}
         return found

@@ -104,6 +104,7 @@ class Ended(Frame, frozen=True, kw_only=True):
 
     metrics: dict[str, float]
     seconds: float
+    trainer_steps: tuple[int, int] | None = None  # the trainer's own numbers of its first and last optimizer step
 
 
 class Heldout(Frame, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlplay.record.format import MAGIC, AnyFrame, Begun, Ended, Heldout, Remark, Rollouts, Setting, Step, pack, part
+from rlplay.trace.clock import check_steps
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Array, CorrectionRule, spans
 from rlplay.trace.text import quote
@@ -200,9 +201,20 @@ class Recorder:
             )
         )  # fmt: skip
 
-    def end(self, update: int, metrics: Mapping[str, float], seconds: float = 0.0) -> None:
-        """The update is over, with its numbers under TRL's names."""
-        self._write(Ended(update=update, metrics={k: float(v) for k, v in metrics.items()}, seconds=seconds))
+    def end(
+        self,
+        update: int,
+        metrics: Mapping[str, float],
+        seconds: float = 0.0,
+        trainer_steps: tuple[int, int] | None = None,
+    ) -> None:
+        """The update is over, with its numbers under TRL's names.
+
+        `trainer_steps` are the numbers that the trainer itself gives its first and last optimizer step.
+        """
+        check_steps(trainer_steps)
+        numbers = {k: float(v) for k, v in metrics.items()}
+        self._write(Ended(update=update, metrics=numbers, seconds=seconds, trainer_steps=trainer_steps))
 
     def heldout(
         self,

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
+from rlplay.trace.clock import FIRST, LAST, Clock
 from rlplay.trace.metrics import means_the_same
 from rlplay.trace.numbers import compact
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Staged
@@ -61,6 +62,8 @@ class History:
         self._abandoned: dict[str, list[Series]] = {}
         self._marks: list[tuple[int, Mark]] = []  # with the earliest update to which a rewind keeps it
         self._borders: set[int] = set()
+        self.clock = Clock()
+        """The steps of another trainer that the updates are."""
         self.algorithms: dict[int, str] = {}
         """What each stage trains with, by its first update; the name of a stage that does not say it."""
 
@@ -82,6 +85,10 @@ class History:
             line.version += 1
         for (_, name), line in dead.items():
             history._give_up(name, (line.updates.tolist(), line.values.tolist()))
+        firsts, lasts = (history.series(name) for name in (FIRST, LAST))
+        history.clock = Clock.of(firsts, lasts)
+        for name in (FIRST, LAST):
+            lines.pop(name, None)
         for record in marks:
             history._mark(record)
         return history
@@ -92,6 +99,8 @@ class History:
             case Finished() | Evaluated():
                 for name, value in record.metrics.items():
                     self._lines.setdefault(name, _Line()).put(record.update, value)
+                if isinstance(record, Finished) and record.trainer_steps is not None:
+                    self.clock.put(record.update, record.trainer_steps)
             case Rewound():
                 self._cut(record.update)
                 self._mark(record)
@@ -187,6 +196,7 @@ class History:
             dropped = line.cut(last)
             if dropped[0]:
                 self._give_up(name, dropped)
+        self.clock.cut(last)
         self._marks = [mark for mark in self._marks if mark[0] <= last]
 
     def _give_up(self, name: str, part: Series) -> None:

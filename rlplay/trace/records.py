@@ -194,6 +194,7 @@ class Finished(Record, frozen=True, kw_only=True):
     timings: dict[str, float]  # seconds by phase
     seconds: float
     survey: Survey | None = None  # of the new policy
+    trainer_steps: tuple[int, int] | None = None  # another trainer's numbers of its first and last optimizer step
 
 
 class Evaluated(Record, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rlplay.trace.clock import FIRST, LAST
 from rlplay.trace.deleted import write_again
 from rlplay.trace.history import History
 from rlplay.trace.inflate import Budget
@@ -31,6 +32,7 @@ from rlplay.trace.records import (
 from rlplay.trace.runfile_format import (
     BRANCHED,
     DETAIL,
+    METRIC,
     NUMBERED,
     PLACE,
     POINT,
@@ -155,6 +157,8 @@ class RunWriter:
         _insert(self._db, record)
         if isinstance(record, Finished | Evaluated):
             rows = [(record.update, name, value) for name, value in record.metrics.items()]
+            if isinstance(record, Finished) and record.trainer_steps is not None:
+                rows += [(record.update, *end) for end in zip((FIRST, LAST), record.trainer_steps, strict=True)]
             self._db.executemany("INSERT OR REPLACE INTO metrics (number, name, value) VALUES (?, ?, ?)", rows)
         if isinstance(record, Finished):
             self._thin(record.update)
@@ -300,8 +304,8 @@ class RunReader:
 
         Update 0 has the held-out numbers from before training.
         """
-        for (number,) in self._rows(f"SELECT DISTINCT number FROM metrics WHERE branch = 0 AND {POINT} ORDER BY 1"):
-            pairs = self._rows(f"SELECT name, value FROM metrics WHERE branch = 0 AND number = ? AND {POINT}", number)
+        for (number,) in self._rows(f"SELECT DISTINCT number FROM metrics WHERE branch = 0 AND {METRIC} ORDER BY 1"):
+            pairs = self._rows(f"SELECT name, value FROM metrics WHERE branch = 0 AND number = ? AND {METRIC}", number)
             yield number, {name: math.nan if value is None else value for name, value in pairs}
 
     def seconds(self, number: int) -> float:

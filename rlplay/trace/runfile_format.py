@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from rlplay.trace.clock import FIRST, LAST
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.inflate import Budget
 from rlplay.trace.records import AnyRecord, Finished
@@ -68,7 +69,9 @@ COMMIT;
 NUMBERED = "typeof(number) = 'integer' AND number BETWEEN 0 AND 2147483647"
 """The condition that a row is of an update; SQLite lets a damaged file have any type in any column."""
 POINT = f"{NUMBERED} AND typeof(name) = 'text' AND typeof(value) IN ('real', 'integer', 'null')"
-"""The condition that a row is the value of a metric."""
+"""The condition that a row of the table of metrics is sound."""
+METRIC = f"{POINT} AND name NOT IN {(FIRST, LAST)}"
+"""The condition that it is the value of a metric, and not the number of a step."""
 
 
 class RunFileError(ValueError):

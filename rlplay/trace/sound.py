@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rlplay.trace.clock import check_steps
 from rlplay.trace.records import (
     LEFT_OUT,
     OF_TOKENS,
@@ -167,6 +168,7 @@ def _finished(record: Finished) -> None:
     if len(record.rows):
         _sizes(record, {"top_logprobs": (len(record.logprobs), None)})
     _survey(record.survey)
+    check_steps(record.trainer_steps)
 
 
 def _evaluated(record: Evaluated) -> None:

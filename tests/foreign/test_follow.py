@@ -102,6 +102,7 @@ def test_numbers_that_began_at_0_stay_when_the_first_file_goes(tmp_path: Path) -
         put(run, trainer, 2, age=60)
         Copy(run)
         assert recorded.updates() == [1, 2, 3]
+        assert [recorded.history().clock.steps(update) for update in (1, 2, 3)] == [(0, 0), (1, 1), (2, 2)]
 
 
 def test_a_step_of_prime_rl_is_whole_once_it_is_marked(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from rlplay.algorithms.settings import decoded
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.recording import BEHIND, Recording
 from rlplay.record import Recorder
-from rlplay.record.format import MAGIC, SUFFIX, Rollouts, pack, part, read
+from rlplay.record.format import MAGIC, SUFFIX, Ended, Rollouts, pack, part, read
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Notice, Sampled, Stepped
 from rlplay.trace.settings_timeline import SettingsTimeline
 from tests.foreign.same import encoded, parts_of, read_at_once
@@ -106,6 +106,20 @@ def test_reading_goes_on_after_the_last_whole_update(tmp_path: Path) -> None:
     clipped = next(record for record in found if isinstance(record, Stepped)).clip_state
     assert clipped is not None
     assert np.count_nonzero(clipped)
+
+
+def test_an_update_brings_its_trainers_steps_if_they_are_on_record(tmp_path: Path) -> None:
+    with begun(tmp_path) as recorder:
+        recorder.end(1, {"loss": 1.0}, trainer_steps=(1, 2))
+        recorder.end(2, {"loss": 1.0})
+        with pytest.raises(ValueError, match="trainer_steps are 4 to 3"):
+            recorder.end(3, {"loss": 1.0}, trainer_steps=(4, 3))
+    found = [record.trainer_steps for record in read_at_once(tmp_path) if isinstance(record, Finished)]
+    assert found == [(1, 2), None]
+    with part(tmp_path, 0).open("ab") as file:
+        file.write(pack(Ended(update=3, metrics={}, seconds=0.0, trainer_steps=(4, 3))))
+    with pytest.raises(ForeignRunError, match="trainer_steps are 4 to 3"):
+        read_at_once(tmp_path)
 
 
 def test_an_update_that_was_read_in_part_is_read_again(tmp_path: Path) -> None:

@@ -131,6 +131,7 @@ def compare(
                 reference = _answers(credited.ref_logprobs, sampled.offsets, step.rows)
                 np.testing.assert_allclose(reference, _flat(own, "reference"), **CLOSE)
         (finished,) = _of(records, update, Finished)
+        assert finished.trainer_steps == ((update - 1) * steps + 1, update * steps)
         assert finished.metrics["completions/clipped_ratio"] == pytest.approx(sampled.truncated.mean())
         _compare_metrics(finished.metrics, logs[(update - 1) * steps : update * steps], args.logging_steps)
         first_passes = [one for spy in spies for one in spy["passes"][(update - 1) * passes : update * passes]]

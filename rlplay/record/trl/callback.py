@@ -98,7 +98,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
     def _made(self, step: int) -> None:
         if self._observed is not None and step > self._step:  # else the callback was added twice
             self._step = step
-            self._guard(Part.RECORDING, self._observed.step)
+            self._guard(Part.RECORDING, self._observed.step, step)
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         """If the update is complete, record it; its logged numbers may follow at once."""

@@ -31,6 +31,7 @@ class Observer:
         """The update under way."""
         self._losses: list[float] = []  # of the update's optimizer steps on this process
         self._loss = 0.0  # of the micro-batches since the last
+        self._first = self._last = 0  # the trainer's numbers of these steps
         self._trainer: Any = None
         self._numbers: Any = None
         self._texts: Any = None
@@ -68,9 +69,13 @@ class Observer:
         """The last update that has ended."""
         return self.update - 1
 
-    def step(self) -> None:
-        """An optimizer step was made."""
+    def step(self, number: int) -> None:
+        """An optimizer step was made, which the trainer counts as `number`."""
         self.end()  # of the one before, if nothing was logged after it
+        self._took(number)
+
+    def _took(self, number: int) -> None:
+        self._first, self._last = self._first if self._losses else number, number
         self._losses.append(self._loss)
         self._loss = 0.0
 
@@ -145,7 +150,8 @@ class Observer:
         self._guard(Part.ANSWERS, self._write_answers)
         metrics = self._guard(Part.METRICS, self._numbers.close_update, self._losses) or {}
         metrics = (self._guard(Part.ANSWERS, self._scores) or {}) | metrics
-        self._guard(Part.RECORDING, self._recorder.end, self.update, metrics, metrics.get("step_time", 0.0))
+        seconds, steps = metrics.get("step_time", 0.0), (self._first, self._last)
+        self._guard(Part.RECORDING, self._recorder.end, self.update, metrics, seconds, steps)
         self.update += 1
         self._losses = []
         self._begin()

@@ -56,11 +56,11 @@ class Online(Observer):
             batch.pop(self._row, None)
         super().detach()
 
-    def step(self) -> None:
+    def step(self, number: int) -> None:
         """An optimizer step was made on the micro-batches since the last one."""
-        self._losses.append(self._loss)
+        self._took(number)
         self._steps.append(self._passes)
-        self._passes, self._loss = [], 0.0
+        self._passes = []
 
     def end(self) -> None:
         """After an optimizer step: write the update if it is complete."""

@@ -1,0 +1,77 @@
+"""Which steps of its own trainer each update of a run is: "update 618 · step 1,237".
+
+A trainer that takes several optimizer steps on one sampling, or that counts from 0, has another number for an update
+than rlplay, and its logs and checkpoints are named after that number.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+Steps = tuple[int, int]
+"""The trainer's numbers of an update's first and last optimizer step."""
+Stored = tuple[Sequence[int], Sequence[float]]
+"""Updates, ascending, and a number of each."""
+FIRST, LAST = "trainer_steps/first", "trainer_steps/last"
+"""The names of these numbers where a run file keeps them beside the metrics."""
+_MOST = 2**53
+"""From here on, a number of double precision is not every whole number."""
+
+
+class Clock:
+    """The trainer's steps of each update of the live branch, as far as they are on record, by ascending update."""
+
+    def __init__(self) -> None:
+        self._updates: list[int] = []
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        self.differs = False
+        """Whether some update has another number in its trainer: only then a screen shows both."""
+
+    @classmethod
+    def of(cls, firsts: Stored, lasts: Stored) -> Clock:
+        """From stored first and last steps; what is no step is left out."""
+        clock, ends = cls(), dict(zip(*lasts, strict=True))
+        for update, first in zip(*firsts, strict=True):
+            if 0 <= first <= (last := ends.get(update, -1)) < _MOST:
+                clock.put(update, (int(first), int(last)))
+        return clock
+
+    def put(self, update: int, steps: Steps) -> None:
+        """Take the steps of an update that comes after the others, or once more those of the last."""
+        if self._updates and self._updates[-1] >= update:
+            self.cut(update - 1)
+        self._updates.append(update)
+        self._firsts.append(steps[0])
+        self._lasts.append(steps[1])
+        self.differs = self.differs or steps != (update, update)
+
+    def cut(self, last: int) -> None:
+        """Forget the updates after `last`."""
+        keep = bisect_left(self._updates, last + 1)
+        for each in (self._updates, self._firsts, self._lasts):
+            del each[keep:]
+        whole = zip(self._updates, self._firsts, self._lasts, strict=True)
+        self.differs = any(update != first or update != end for update, first, end in whole)
+
+    def __bool__(self) -> bool:
+        return bool(self._updates)
+
+    def steps(self, update: int) -> Steps | None:
+        """The trainer's steps of an update; None if they are not on record."""
+        place = bisect_left(self._updates, update)
+        if place == len(self._updates) or self._updates[place] != update:
+            return None
+        return self._firsts[place], self._lasts[place]
+
+    def update_at(self, step: int) -> int | None:
+        """The update that a trainer's step belongs to, the next one if it is between two; None after the last."""
+        place = bisect_left(self._lasts, step)
+        return self._updates[place] if place < len(self._updates) else None
+
+
+def check_steps(steps: Steps | None) -> None:
+    """Raises ValueError if these are no numbers of an update's first and last step."""
+    if steps is not None and not 0 <= steps[0] <= steps[1] < _MOST:
+        raise ValueError(f"trainer_steps are {steps[0]} to {steps[1]}, not two whole numbers in order")
