@@ -15,6 +15,7 @@ import msgspec
 
 from rlplay.engine import sample as sampling
 from rlplay.engine.driver import Driver
+from rlplay.engine.snapshots import SnapshotStore
 from rlplay.paths import POCKET_PATH
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job, Scenario
@@ -59,7 +60,7 @@ def play(sample: Sample, folder: Path, seed: int) -> Path:
     driver = Driver(Job(_scenario(sample, folder, seed), str(run), device="cpu", threads=1), lambda _record: None)
     driver.load(lambda _what, _fraction: None)
     with ExitStack() as broken:
-        broken.enter_context(mock.patch.object(driver, "_keep"))  # nobody goes back in these runs
+        broken.enter_context(mock.patch.object(SnapshotStore, "begin"))  # nobody goes back in these runs
         if sample.patch is not None:
             broken.enter_context(sample.patch())
         driver.advance("update", sample.updates, lambda: False)
