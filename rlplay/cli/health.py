@@ -20,9 +20,8 @@ def health(recorded: Path, as_json: bool) -> int:
     Each finding has its evidence, its cause, what to change and where to look. The gravest comes first. Exit status: 0
     no problem found, 1 at least one.
     """
-    from rlplay.health.examine import passed
-    from rlplay.health.finding import NOT_USED
-    from rlplay.health.findings_report import heading, plain, written
+    from rlplay.health.examine import verdicts
+    from rlplay.health.findings_report import heading, plain, said, written
     from rlplay.health.health_of_run import examine_run, undone
 
     run, found = examine_run(recorded)
@@ -36,16 +35,14 @@ def health(recorded: Path, as_json: bool) -> int:
     click.echo(f"{visible(recorded.stem)}, update {run.last}: {heading(found)}\n")
     for line in written(found):
         click.echo(visible_lines(line))
-    for title, numbers in passed(run, found):
-        click.echo(
-            visible_lines(f"{'✓' if numbers not in ('', NOT_USED) else '–'} {title}  {numbers or 'not enough data'}")
-        )
+    for each in verdicts(run, found):
+        click.echo(visible_lines(said(each)))
     return int(bool(found))
 
 
 def _nothing(undone: int) -> str:
     """Why a run has no update to examine, if it has `undone` that many."""
     if not undone:
-        return "has no finished update with its answers yet."
+        return "has no finished update yet."
     which, them = ("update 1 is", "it") if undone == 1 else (f"updates 1 to {undone} are", "them")
     return f"is back at the start: {which} undone. The file keeps {them}; rlplay replay draws {them} grey."

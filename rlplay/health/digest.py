@@ -58,6 +58,7 @@ class Digest:
     answers: int
     walks: bool  # moves in a small world, and not text
     tokens: bool  # whether tokens are on record, and not only the words of another trainer's answers
+    prompts_known: bool  # whether the prompts' tokens are on record
     groups: int
     cut: int
     ends_known: bool  # whether the run says which answers were cut
@@ -112,6 +113,7 @@ def digest(update: Update) -> Digest | None:
         answers=len(lengths),
         walks=sampled.survey is not None,
         tokens=bool((sampled.token_ids >= 0).all()),
+        prompts_known=any(sampled.prompt_texts),
         groups=len(np.unique(sampled.group)),
         cut=int(sampled.truncated.sum()),
         ends_known=sampled.ends_known,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Literal
 from rlplay.algorithms.settings import Settings
 from rlplay.health.counts import WinCount
 from rlplay.health.digest import AnswerExample, Digest, TokenPlace
+from rlplay.health.run_kind import ALL, RunKind, kind_of
 from rlplay.trace.history import History
 from rlplay.trace.numbers import number
 
@@ -44,23 +46,85 @@ class Finding:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run up to its update `last`, since the start of its stage: what the checks look at."""
+    """A run up to its update `last`, since the start of its stage: what the checks look at.
+
+    A run of which only numbers were logged has no digests. A check that reads them says so in its `needs`, and is not
+    asked without them.
+    """
 
     last: int
     first: int
     digests: Sequence[Digest]
-    """Of the updates whose answers are known, ascending; not empty."""
+    """Of the updates whose answers are known, ascending."""
     history: History
     settings: Settings
     ends: Mapping[int, str]
     """The tokens that end an answer, with their text; empty if the run does not say."""
     on_record: Container[str] = frozenset(Settings.__struct_fields__)
     """The names of the settings that the run states; the others have their defaults, which may not be the run's."""
+    source: str = ""
+    """The trainer that made the run, such as "TRL 1.16.0 GRPOTrainer"; empty: rlplay."""
 
     @property
     def now(self) -> Digest:
-        """The newest digest."""
+        """The newest digest. IndexError without any."""
         return self.digests[-1]
+
+    @property
+    def newest(self) -> Digest | None:
+        """The newest digest; None without any."""
+        return self.digests[-1] if self.digests else None
+
+    @property
+    def metrics_only(self) -> bool:
+        """Whether no answer is on record, only numbers of whole updates."""
+        return not self.digests
+
+    @cached_property
+    def kind(self) -> RunKind:
+        """What the run learns from: by its settings, else by its trainer's name, else by the names of its metrics."""
+        return kind_of(self.settings, self.on_record, self.source, self.history.names())
+
+    @property
+    def finished(self) -> bool:
+        """Whether the newest update has ended."""
+        return self.metrics_only or self.now.finished
+
+    def place(self, name: str) -> TokenPlace | None:
+        """A place of the newest update by its name there; None without one."""
+        return None if self.newest is None else self.newest.places.get(name)
+
+    @property
+    def examples(self) -> tuple[AnswerExample, ...]:
+        """Answers of the newest update."""
+        return () if self.newest is None else self.newest.examples
+
+    @property
+    def example(self) -> TokenPlace | None:
+        """The place of the first of `examples`."""
+        return self.examples[0].place if self.examples else None
+
+    @property
+    def groups(self) -> int:
+        """Groups of an update; 1 if nothing says how many."""
+        if self.newest is not None:
+            return self.newest.groups
+        return self.settings.num_prompts if self.stated("num_prompts") else 1
+
+    @property
+    def batch(self) -> int:
+        """Answers of an update; the fewest that there can be if nothing says how many."""
+        if self.newest is not None:
+            return self.newest.answers
+        return self.groups * (self.settings.num_generations if self.stated("num_generations") else 1)
+
+    def stated(self, name: str) -> bool:
+        """Whether the run states this setting; else its value here is only rlplay's default."""
+        return name in self.on_record
+
+    def known(self, name: str) -> Points:
+        """The points of a metric in these updates that are numbers."""
+        return [(n, x) for n, x in self.series(name) if math.isfinite(x)]
 
     def recent(self, count: int) -> Sequence[Digest]:
         """The newest `count` digests."""
@@ -99,17 +163,52 @@ class Evidence:
         return "learning rate" if rate is None else f"learning rate {number(rate)}"
 
 
-NOT_USED = "not used"
-"""In place of a check's numbers, where the run has nothing that they could be of."""
+@dataclass(frozen=True)
+class Need:
+    """What a check cannot do without: its `name`, whether a run has it, and how to `record` it."""
+
+    name: str
+    there: Callable[[Evidence], bool]
+    record: str
+
+
+class NoTick(str):
+    """The reason why a check without a finding is no ✓: a run has none of the thing, or the data cannot tell."""
+
+    __slots__ = ()
+
+
+NOT_USED = NoTick("not used")
+"""The reason where the run has nothing that the check could be about."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One kind of problem. `explains` names the problems that are its consequences: these are left out beside it."""
+    """One kind of problem. `explains` names the problems that are its consequences: these are left out beside it.
+
+    `look` and `fine` are asked only of runs of these `kinds` that have all that it `needs`.
+    """
 
     name: Problem
     title: str
     look: Callable[[Evidence], Finding | None]
     fine: Callable[[Evidence], str]
-    """The numbers that show that there is no such problem; empty if there are too few."""
+    """The claim of a ✓: what was compared, with how much data, and the numbers that show that there is no such problem.
+
+    A `NoTick`, or "" for "not enough data", if the check would not have seen the problem.
+    """
     explains: frozenset[Problem] = frozenset()
+    kinds: frozenset[RunKind] = ALL
+    needs: tuple[Need, ...] = ()
+    enough: str = ""
+    """What data is enough for a ✓, "20 updates with a reward": shown where `fine` returns ""."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of a check that found nothing: a ✓ with its numbers, or a – with its reason and what to record."""
+
+    title: str
+    text: str
+    ticked: bool
+    record: str = ""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rlplay.health.digest import AnswerExample
-from rlplay.health.finding import Finding
+from rlplay.health.finding import Finding, Verdict
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 
@@ -46,6 +46,12 @@ def parts(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "Look at", f"update {update}, answer {answer + 1}, token {token + 1}"
     for example in finding.examples:
         yield "Answer", shown(example)
+
+
+def said(verdict: Verdict) -> str:
+    """A check that found nothing, as a line."""
+    record = f"; to know, {verdict.record}" if verdict.record else ""
+    return f"{'✓' if verdict.ticked else '–'} {verdict.title}  {verdict.text}{record}"
 
 
 def shown(example: AnswerExample) -> str:

@@ -63,15 +63,17 @@ class Health:
         return number in self._digests and self._digests[number].digest.finished
 
     def evidence(self, last: int, recorded: SomeSettings) -> Evidence | None:
-        """What is known up to update `last`, with the settings on record; None before any answer is.
+        """What is known up to update `last`, with the settings on record; None before any answer or number is.
 
         It begins with the stage of that update.
         """
         history, started = self.run.history, self.run.started
         first = max((border for border in history.stage_borders if border <= last), default=0)
         known = [self._digests[n].digest for n in sorted(self._digests) if first <= n <= last]
-        ends = {} if started is None else started.ends
-        return Evidence(last, first, known, history, decoded(recorded), ends, recorded.keys()) if known else None
+        if not known and not any(first <= n <= last for n in history.updates):
+            return None
+        ends, source = ({}, "") if started is None else (started.ends, started.source)
+        return Evidence(last, first, known, history, decoded(recorded), ends, recorded.keys(), source)
 
     def _thin(self) -> None:
         """Forget every second update but the newest ones and the first ones of each stage."""

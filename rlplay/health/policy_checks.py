@@ -82,7 +82,7 @@ def too_short(run: Evidence) -> Finding | None:
         f"The {run.learning_rate} is too small: the policy hardly moves.",
         "Raise learning_rate, ten times at first.",
         ("learning_rate",),
-        run.now.places.get("moved"),
+        run.place("moved"),
     )
 
 
@@ -103,7 +103,7 @@ def _without_a_rate(run: Evidence) -> Finding | None:
 
 
 def steps(run: Evidence) -> str:
-    if not run.now.shift or run.now.shift > FAR:  # one update proves nothing
+    if run.newest is None or not run.now.shift or run.now.shift > FAR:  # one update proves nothing
         return ""
     return f"update {run.now.update} changed predictions by {percent(run.now.shift)}"
 
@@ -123,7 +123,7 @@ def repetition(run: Evidence) -> Finding | None:
         "Repeating something earns more than saying anything else, or the policy has lost the way to end.",
         "Let the reward count each thing once, or give nothing for repeated text; a larger beta slows the drift.",
         ("reward_weights", "beta"),
-        run.now.places.get("repeated"),
+        run.place("repeated"),
     )
 
 
@@ -140,7 +140,7 @@ def collapsed(run: Evidence) -> Finding | None:
     """The policy has become certain, and the reward has gained nothing by it."""
     entropy = [(n, x) for n, x in run.series("entropy") if math.isfinite(x)]
     reward = trend(run.series("reward"))
-    if not run.now.finished or len(entropy) < SLOW or reward is None or reward.rises or ceiling(run):
+    if not run.finished or len(entropy) < SLOW or reward is None or reward.rises or ceiling(run):
         return None
     (begin, first), (end, last) = entropy[0], entropy[-1]
     if not 0 <= last < COLLAPSED * first or run.series("reward")[-1][1] > run.series("reward")[0][1] + 0.05:
@@ -158,7 +158,7 @@ def collapsed(run: Evidence) -> Finding | None:
         "The policy is certain of its answers before it has found good ones, so it tries nothing else.",
         f"Go back to an earlier update. {change}.",
         (setting,),
-        run.now.places.get("longest"),
+        run.place("longest"),
     )
 
 
@@ -185,7 +185,7 @@ def away(run: Evidence) -> Finding | None:
         else "Too little may hold the policy near its start: the run does not state its beta.",
         "Raise beta, or lower learning_rate.",
         ("beta", "learning_rate"),
-        run.now.places.get("longest"),
+        run.place("longest"),
     )
 
 
@@ -211,14 +211,14 @@ def critic(run: Evidence) -> Finding | None:
         "The values that advantages are measured against say nothing about the returns.",
         f"Raise vf_coef{now}, or use a group baseline, which needs no critic.",
         ("vf_coef",),
-        run.now.places.get("longest"),
+        run.place("longest"),
     )
 
 
 def explains(run: Evidence) -> str:
     found = run.mean("explained_variance", 1)
     if found is None:
-        return NOT_USED if run.now.finished and not run.history.series("explained_variance")[0] else ""
+        return NOT_USED if run.finished and not run.history.series("explained_variance")[0] else ""
     return f"explained variance {number(found)}"
 
 
@@ -226,7 +226,7 @@ def flat(run: Evidence) -> Finding | None:
     """The reward does not rise."""
     found = trend(run.series("reward"), WINDOW)
     learns = run.settings.loss_type == "policy_gradient"
-    if not run.now.finished or found is None or found.rises or not learns or ceiling(run):
+    if not run.finished or found is None or found.rises or not learns or ceiling(run):
         return None
     if not found.falls and _higher_than_before(run):
         return None
@@ -239,7 +239,7 @@ def flat(run: Evidence) -> Finding | None:
         "Not known: no other check explains it.",
         " ".join(remedies),
         tuple(settings),
-        run.now.examples[0].place if run.now.examples else None,
+        run.example,
     )
 
 

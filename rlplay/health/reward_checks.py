@@ -52,8 +52,8 @@ def same(run: Evidence) -> Finding | None:
         else "The reward cannot tell any two answers apart, so there is nothing to learn from.",
         "Read the reward function beside these answers; if it is right, the prompts are too hard or too easy.",
         ("reward_weights",),
-        run.now.examples[0].place if run.now.examples else None,
-        run.now.examples,
+        run.example,
+        run.examples,
     )
 
 
@@ -88,8 +88,8 @@ def _easy(run: Evidence) -> Finding | None:
         "Nearly every answer earns the most there is, so there is hardly anything to compare.",
         "Reward something that the model does not do yet, or take harder prompts.",
         ("reward_weights",),
-        run.now.examples[0].place if run.now.examples else None,
-        run.now.examples,
+        run.example,
+        run.examples,
     )
 
 
@@ -111,8 +111,8 @@ def inverted(run: Evidence) -> Finding | None:
                 "The sign of the reward is wrong, or it reads the column the other way round.",
                 "Turn the sign of the reward function, or of its weight in reward_weights.",
                 ("reward_weights",),
-                run.now.examples[0].place if run.now.examples else None,
-                run.now.examples,
+                run.example,
+                run.examples,
             )
     return None
 
@@ -160,7 +160,7 @@ def length(run: Evidence) -> Finding | None:
         if which == "longer"
         else "Read the reward function: reward what the answer says, and let only needless length cost something.",
         ("reward_weights",),
-        run.now.places.get("longest"),
+        run.place("longest"),
     )
 
 
@@ -203,7 +203,7 @@ def gamed(run: Evidence) -> Finding | None:
             if kind == "gold"
             else f"Raise the weight of “{part}” in reward_weights, or cap the other parts.",
             ("reward_weights", "beta"),
-            run.now.places.get("longest"),
+            run.place("longest"),
         )
     return None
 
@@ -236,7 +236,7 @@ def memorised(run: Evidence) -> Finding | None:
         "What it learns does not carry over to new prompts.",
         "Train on more and more varied prompts, stop earlier, or raise beta.",
         ("beta",),
-        run.now.examples[0].place if run.now.examples else None,
+        run.example,
     )
 
 
@@ -253,7 +253,7 @@ def _near(points: Sequence[tuple[int, float]], update: int) -> float:
 def _noise(run: Evidence, name: str) -> float:
     """The standard error of the difference of two means of three updates each."""
     std = [x for _, x in run.series(name) if math.isfinite(x)]
-    return (max(std) / math.sqrt(3 * run.now.answers) * math.sqrt(2)) if std else 0.0
+    return (max(std) / math.sqrt(3 * run.batch) * math.sqrt(2)) if std else 0.0
 
 
 def carries_over(run: Evidence) -> str:
@@ -269,10 +269,10 @@ def silent(run: Evidence) -> Finding | None:
     if ceiling(run):
         return None
     grouped = within_groups(run)
-    window = max(RECENT, math.ceil(GROUPS / run.now.groups))
+    window = max(RECENT, math.ceil(GROUPS / run.groups))
     groups, known = run.mean("frac_reward_zero_std", window), len(run.series("frac_reward_zero_std"))
     silent_groups = sum(each.groups for each in takewhile(lambda each: each.silent, reversed(run.digests)))
-    every = silent_groups >= GROUPS or (run.now.silent and len(run.digests) == 1)
+    every = silent_groups >= GROUPS or (len(run.digests) == 1 and run.now.silent)
     if not every and (not grouped or groups is None or known < window or groups < MOSTLY):
         return None
     mean = run.mean("reward", window)
@@ -284,7 +284,7 @@ def silent(run: Evidence) -> Finding | None:
     return Finding(
         "no signal",
         "Most groups teach nothing" if not every else "Every advantage is 0",
-        f"Every advantage is 0: update {run.now.update} can learn nothing from its rewards.{rest} {share}".rstrip()
+        f"Every advantage is 0: update {run.last} can learn nothing from its rewards.{rest} {share}".rstrip()
         if every
         else f"{share} The mean reward is {number(mean or 0.0)}.",
         "A group whose answers all earn the same has nothing to compare. The prompts are too hard or too easy for this "
@@ -295,8 +295,8 @@ def silent(run: Evidence) -> Finding | None:
         if grouped
         else "Take other prompts, easier or harder, or a reward that differs between answers.",
         ("num_generations",) if grouped else (),
-        run.now.examples[0].place if run.now.examples else None,
-        run.now.examples,
+        run.example,
+        run.examples,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from rlplay.health.digest import Digest, TokenPlace
@@ -31,20 +32,28 @@ CUT = 0.3
 
 def not_finite(run: Evidence) -> Finding | None:
     """A metric is NaN or infinite."""
-    if not run.now.broken:
+    broken = _broken(run)
+    if not broken:
         return None
     return Finding(
         "not finite",
-        f"{visible(run.now.broken[0])} is not a number",
-        f"Update {run.now.update}: {', '.join(map(visible, run.now.broken[:3]))} is NaN or infinite.",
+        f"{visible(broken[0])} is not a number",
+        f"Update {run.last}: {', '.join(map(visible, broken[:3]))} is NaN or infinite.",
         "The weights or a reward are not finite any more; usually an earlier step was too long.",
         "Go back to an earlier update and lower learning_rate.",
         ("learning_rate",),
     )
 
 
+def _broken(run: Evidence) -> tuple[str, ...]:
+    """The metrics of the newest update that are not finite."""
+    if run.newest is not None:
+        return run.newest.broken
+    return tuple(sorted(name for name, value in run.history.at(run.last).items() if not math.isfinite(value)))
+
+
 def finite(run: Evidence) -> str:
-    return "no NaN or inf" if run.now.finished else ""
+    return "no NaN or inf" if run.finished else ""
 
 
 def template(run: Evidence) -> Finding | None:
@@ -140,7 +149,7 @@ def no_end(run: Evidence) -> Finding | None:
     tails: Counter[str] = sum((each.tails for each in run.digests), Counter())
     mark, marked = within.most_common(1)[0] if within else ("", 0)
     evidence = f"All {cut} answers so far were cut{_limit(run.now)}; not one ended."
-    place = run.now.places.get("cut")
+    place = run.place("cut")
     if marked >= HALF * run.answers:
         ends = ", ".join(f"{visible(text)} (id {token})" for token, text in sorted(run.ends.items()))
         waits = f" The run waits for {ends}." if ends else ""
@@ -225,7 +234,7 @@ def hot(run: Evidence) -> Finding | None:
         "Sampling flattens the model's probabilities so much that answers are mostly chance.",
         "Lower temperature towards 1.",
         ("temperature",),
-        run.now.places.get("longest"),
+        run.place("longest"),
     )
 
 

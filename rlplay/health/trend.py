@@ -76,7 +76,7 @@ def _t95(freedom: int) -> float:
 
 def ceiling(run: Evidence) -> str:
     """The mean reward and the best answer's reward, if the mean is near it; otherwise empty."""
-    means, best = [value for _, value in run.series("reward") if math.isfinite(value)], run.now.best
+    means, best = [value for _, value in run.known("reward")], None if run.newest is None else run.newest.best
     if not means or best is None:
         return ""
     lowest = min(means)

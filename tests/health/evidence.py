@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,11 +22,11 @@ def digest_of(update: int, **fields: Any) -> Digest:
     """An update in which nothing is wrong, but for `fields`."""
     places = {name: TokenPlace(update, answer) for answer, name in enumerate(PLACES)}
     known: dict[str, Any] = {
-        "finished": True, "broken": (), "answers": 16, "walks": False, "tokens": True, "groups": 4, "cut": 0,
-        "ends_known": True, "ended_earned": None, "cut_earned": None, "limit": 0, "scored": True, "reward": None,
-        "best": 1.0, "silent": False, "longer": {}, "gold": {}, "contained": {}, "empty": 0, "shift": 0.05,
-        "repeats": 0.01, "mismatch": 1e-9, "apart": False, "broken_marks": {}, "openings": Counter(),
-        "marks_within": Counter(), "tails": Counter(), "places": places,
+        "finished": True, "broken": (), "answers": 16, "walks": False, "tokens": True, "prompts_known": True,
+        "groups": 4, "cut": 0, "ends_known": True, "ended_earned": None, "cut_earned": None, "limit": 0,
+        "scored": True, "reward": None, "best": 1.0, "silent": False, "longer": {}, "gold": {}, "contained": {},
+        "empty": 0, "shift": 0.05, "repeats": 0.01, "mismatch": 1e-9, "apart": False, "broken_marks": {},
+        "openings": Counter(), "marks_within": Counter(), "tails": Counter(), "places": places,
         "examples": (AnswerExample(places["example"], "P", "A", 0.0, {}),),
     }  # fmt: skip
     return Digest(update=update, **known | fields)
@@ -34,9 +34,12 @@ def digest_of(update: int, **fields: Any) -> Digest:
 
 def evidence(
     updates: int = 6, series: Mapping[str, Sequence[float]] | None = None, *, first: int = 1,
-    settings: Mapping[str, Any] | None = None, ends: Mapping[int, str] | None = None, **fields: Any,
+    settings: Mapping[str, Any] | None = None, ends: Mapping[int, str] | None = None, answers_known: bool = True,
+    on_record: Container[str] = frozenset(Settings.__struct_fields__), source: str = "", **fields: Any,
 ) -> Evidence:  # fmt: skip
     """A run of so many updates from `first` on. The metrics of `series` have a value for each, of `updates` or fewer.
+
+    Unless `answers_known` only they are on record, and no digest.
 
     A list among `fields` has a value for each digest, too; all else is the same in all of them.
     """
@@ -50,9 +53,14 @@ def evidence(
         for update, value in zip(numbers, values, strict=False)
     )
     chosen: Settings = msgspec.structs.replace(SETTINGS, **settings or {})
-    digests = [digest_of(number, **own) for number, own in zip(numbers, each, strict=True)]
+    digests = [digest_of(number, **own) for number, own in zip(numbers, each, strict=True) if answers_known]
     history = History.of(sorted(points, key=lambda point: point[2]), [])
-    return Evidence(numbers[-1], numbers[0], digests, history, chosen, ends or {})
+    return Evidence(numbers[-1], numbers[0], digests, history, chosen, ends or {}, on_record, source)
+
+
+def curves(updates: int, series: Mapping[str, Sequence[float]], source: str = "", **settings: Any) -> Evidence:
+    """A run of which only metrics are on record, and no setting but `settings`."""
+    return evidence(updates, series, settings=settings, on_record=settings, source=source, answers_known=False)
 
 
 def seen_at(finding: Finding | None) -> tuple[int, str] | None:

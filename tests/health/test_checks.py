@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rlplay.health.digest import digest
-from rlplay.health.examine import CHECKS, findings, passed
+from rlplay.health.examine import CHECKS, findings, verdicts
 from rlplay.health.finding import Problem
 from rlplay.health.health_of_run import Health
 from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped, Survey
@@ -150,7 +150,8 @@ def test_what_says_nothing_about_ends_has_no_good_word_about_them():
         health.add(update)
     run = health.evidence(3, STATED)
     assert run is not None
-    assert dict(passed(run, []))["End of answers"] == ""
+    (ends,) = [each for each in verdicts(run, []) if each.title == "End of answers"]
+    assert not ends.ticked
 
 
 def test_a_sampler_that_disagrees():
@@ -230,7 +231,7 @@ def test_a_check_that_passes_says_nothing_to_the_contrary():
         health.run.history.add(record)
     health.add(update)
     run = health.evidence(1, STATED)
-    fine = dict(passed(run, findings(run)))
+    fine = [each.title for each in verdicts(run, findings(run))]
     assert "End of answers" not in fine
     assert "Signal" not in fine
 

@@ -53,11 +53,18 @@ def test_a_rewound_run_has_updates_that_do_not_count(capsys, tmp_path):
     )
 
 
-def test_a_run_without_answers_is_not_back_at_its_start(capsys, tmp_path):
+def test_a_run_without_answers_is_examined_by_its_numbers(capsys, tmp_path):
     path = tmp_path / "part.rlplay"
     writer = RunWriter.create(path, synthetic_started())
     for number in (1, 2, 3):
         writer.append(synthetic_update(number)[-1])
     writer.append(Rewound(update=1, abandoned=3, asked=True))
     writer.close()
-    assert called(capsys, "health", str(path))[:2] == (0, "part has no finished update with its answers yet.\n")
+    status, out, _ = called(capsys, "health", str(path))
+    assert (status, out.splitlines()[0]) == (0, "part, update 1: No problem found.")
+
+
+def test_a_run_without_a_finished_update_is_not_back_at_its_start(capsys, tmp_path):
+    path = tmp_path / "begun.rlplay"
+    RunWriter.create(path, synthetic_started()).close()
+    assert called(capsys, "health", str(path))[:2] == (0, "begun has no finished update yet.\n")

@@ -12,8 +12,8 @@ from textual.content import Content
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from rlplay.health.examine import passed
-from rlplay.health.finding import NOT_USED, Finding
+from rlplay.health.examine import verdicts
+from rlplay.health.finding import Finding, Verdict
 from rlplay.health.findings_report import heading, parts
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
@@ -76,7 +76,7 @@ class HealthScreen(Following[None]):
             self.query_one("#checks", SteadyStatic).say(Content(""))
             return
         self.query_one("#summary", SteadyStatic).say(_summary(found, progress(session.run.history)))
-        lines = [_line(title, numbers) for title, numbers in passed(run, found)]
+        lines = [_line(each) for each in verdicts(run, found)]
         self.query_one("#checks", SteadyStatic).say(Content("\n").join(lines))
 
     def _keys(self, found: list[Finding]) -> Content:
@@ -138,7 +138,8 @@ def _problem(finding: Finding) -> Content:
     return Content("\n").join([*lines, Content("")])
 
 
-def _line(title: str, numbers: str) -> Content:
+def _line(verdict: Verdict) -> Content:
     """A check that found nothing wrong."""
-    mark, style = ("✓ ", "$success") if numbers not in ("", NOT_USED) else ("– ", "$text-muted")
-    return Content.assemble((mark, style), title, (f"  {numbers or 'not enough data'}", "$text-muted"))
+    mark, style = ("✓ ", "$success") if verdict.ticked else ("– ", "$text-muted")
+    record = f"; to know, {verdict.record}" if verdict.record else ""
+    return Content.assemble((mark, style), verdict.title, (f"  {visible(verdict.text)}{record}", "$text-muted"))

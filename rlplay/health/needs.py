@@ -1,0 +1,50 @@
+"""What checks cannot do without, and how to record it."""
+
+from __future__ import annotations
+
+from rlplay.health.finding import Evidence, Need
+
+_HOW = "RlplayCallback in TRL, rlplay.record in another loop"
+
+
+def metric(*names: str) -> Need:
+    """Any of these metrics, with at least one number."""
+    there = " or ".join(names[:2])
+    return Need(there, lambda run: any(run.known(name) for name in names), f"log {there}")
+
+
+def any_of(*needs: Need) -> Need:
+    """Any of several needs; the advice is the first one's."""
+    return Need(needs[0].name, lambda run: any(need.there(run) for need in needs), needs[0].record)
+
+
+ANSWERS = Need("answers", lambda run: not run.metrics_only, f"record the answers: {_HOW}")
+TOKENS = Need(
+    "token ids", lambda run: not run.metrics_only and run.now.tokens, f"record the token ids of the answers: {_HOW}"
+)
+PROMPTS = Need(
+    "tokens of the prompts", lambda run: not run.metrics_only and run.now.prompts_known,
+    f"record the prompts as the model reads them (prompt_ids, prompt_texts): {_HOW}",
+)  # fmt: skip
+ENDS = Need(
+    "which answers were cut",
+    lambda run: not run.metrics_only and run.now.tokens and run.now.ends_known,
+    "record `truncated`, or log completions/clipped_ratio",
+)
+
+
+def _scored(run: Evidence) -> bool:
+    return any(each.scored for each in run.digests)
+
+
+REWARDS_OF_ANSWERS = Need("the reward of each answer", _scored, f"record the answers with their rewards: {_HOW}")
+LOGPROBS = Need(
+    "log-probabilities before the first step",
+    lambda run: any(each.mismatch is not None for each in run.digests),
+    f"record old_logprobs and the log-probabilities of the first optimizer step: {_HOW}",
+)
+NEW_LOGPROBS = Need(
+    "log-probabilities after the update",
+    lambda run: any(each.shift is not None for each in run.digests),
+    "record two optimizer steps on the same answers, or a pass after the step",
+)

@@ -1,0 +1,45 @@
+"""What a run learns from, as far as its settings, its trainer's name or its metrics say."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Literal
+
+from rlplay.algorithms.settings import Settings
+
+RunKind = Literal["rewards", "action values", "pairs", "kto", "imitation", "reward model", "distillation"]
+"""Rewards (by rule or by a reward model); Q-learning or SARSA; a loss of pairs, such as DPO; KTO's of single answers;
+fine-tuning on given answers; training a reward model; imitating a teacher's distributions."""
+
+REWARDS: frozenset[RunKind] = frozenset({"rewards"})
+REWARDED: frozenset[RunKind] = frozenset({"rewards", "action values"})
+PAIRS: frozenset[RunKind] = frozenset({"pairs"})
+COMPARED: frozenset[RunKind] = frozenset({"pairs", "kto"})
+GIVEN: frozenset[RunKind] = frozenset({"pairs", "kto", "imitation", "reward model"})
+"""Learns from answers that are given, none that the policy samples."""
+ALL: frozenset[RunKind] = REWARDED | GIVEN | {"distillation"}
+
+_TRAINERS: tuple[tuple[str, RunKind], ...] = (
+    ("KTO", "kto"), ("BCO", "kto"), ("DPO", "pairs"), ("CPO", "pairs"), ("ORPO", "pairs"), ("SimPO", "pairs"),
+    ("Distill", "distillation"), ("GKD", "distillation"), ("GOLD", "distillation"), ("MiniLLM", "distillation"),
+    ("SFT", "imitation"), ("RewardTrainer", "reward model"),
+)  # fmt: skip
+"""What the names of trainers hold; the first that fits counts."""
+_METRICS: tuple[tuple[str, RunKind], ...] = (
+    ("reward", "rewards"), ("kto/kl", "kto"), ("count/chosen", "kto"), ("rewards/chosen", "pairs"),
+    ("rewards/accuracies", "pairs"), ("mean_token_accuracy", "imitation"), ("margin", "reward model"),
+    ("accuracy", "reward model"), ("eval_loss", "imitation"),
+)  # fmt: skip
+"""Metrics that only such a run has; the first that is there counts."""
+
+
+def kind_of(settings: Settings, on_record: Container[str], source: str, metrics: Iterable[str]) -> RunKind:
+    """What a run learns from; "rewards" where nothing says otherwise."""
+    if "loss_type" in on_record:
+        if settings.loss_type == "kto":
+            return "kto"
+        return "rewards" if settings.kind == "learned rewards" else settings.kind
+    names = set(metrics)
+    said = [kind for word, kind in _TRAINERS if word in source]
+    said += [kind for name, kind in _METRICS if name in names]
+    return said[0] if said else "rewards"
