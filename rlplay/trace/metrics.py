@@ -123,6 +123,19 @@ _ROWS = (
            "A spike warns of an unstable step."),
     Metric("learning_rate", "Learning rate", "of the last optimizer step", "",
            "Adam's step size, or α of Q-learning and SARSA. With TRPO only the value head uses it."),
+    Metric("weights/changed", "Weights changed", "share that the update changed, of some thousands", "",
+           "Recorded of other trainers. Rows of an embedding whose tokens do not occur stay as they are. Near 0 with a "
+           "gradient: the steps are smaller than half the distance between two numbers of the weights' type."),
+    Metric("weights/step", "Weight step", "‖change‖ / ‖weights‖ of some thousands of the trained weights", "",
+           "How far the update moved the weights. 1e-6: a thousand such updates, all in one direction, move them by a "
+           "thousandth."),
+    Metric("weights/trained", "Weights trained", "share of the model's weights that the optimizer may change", "",
+           "1: all. With LoRA usually below 0.02; with a frozen model 0."),
+    Metric("weights/matrices", "Matrices trained", "tensors of two and more dimensions that may change", "",
+           "0: only vectors are trained, such as biases or the scales of norms."),
+    Metric("weights/rounding", "Weight precision", "distance from 1 to the next number, in the weights' type", "",
+           "bfloat16: 0.0078, float32: 1.2e-7. A step of less than about half of it, as a share of a weight, is "
+           "rounded away."),
     Metric("clip_ratio/low_mean", "Clipped low",
            "share of tokens with A < 0 and ratio < 1 − ε; in GMPO, ℓ − ℓ_old < −ε", "",
            "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "

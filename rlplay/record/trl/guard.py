@@ -28,6 +28,7 @@ class Part(StrEnum):
     ANSWERS = "answers and rewards are no longer recorded"
     NUMBERS = "log-probabilities and derivatives are no longer recorded"
     METRICS = "the metrics of each step are no longer recorded"
+    WEIGHTS = "how far the weights move is no longer recorded"
     STEERING = "the run can no longer be steered"
     COUNT = "the processes no longer tell each other their tokens"
     END = "something stays on the trainer after training"

@@ -16,6 +16,7 @@ from rlplay.record.trl.answer import Seen
 from rlplay.record.trl.guard import Call, Guard, Hooks, Part, argument
 from rlplay.record.trl.step_metrics import StepMetrics, finite
 from rlplay.record.trl.texts import Texts
+from rlplay.record.trl.weight_sample import WeightSample
 
 
 class Observer:
@@ -34,6 +35,7 @@ class Observer:
         self._first = self._last = 0  # the trainer's numbers of these steps
         self._trainer: Any = None
         self._numbers: Any = None
+        self._weights: WeightSample | None = None
         self._texts: Any = None
         self._in_loss: list[Seen] = []
         self._rewarded: list[Seen] = []
@@ -48,6 +50,7 @@ class Observer:
         if getattr(trainer, "processing_class", None) is None:
             guard.leave_out(Part.ANSWERS)
         self._guard(Part.ANSWERS, self._read)
+        self._weights = self._guard(Part.WEIGHTS, WeightSample, trainer)
         try:
             self._hooks.wrap(trainer, "training_step", Part.METRICS, after=self._trained)
             for name in (compat.EPOCH.name, compat.FINALIZE.name):
@@ -62,7 +65,7 @@ class Observer:
     def detach(self) -> None:
         """Leave the trainer and its models as they were, and keep neither alive."""
         self._hooks.remove()
-        self._trainer = self._numbers = self._texts = None
+        self._trainer = self._numbers = self._texts = self._weights = None
 
     @property
     def finished(self) -> int:
@@ -150,6 +153,8 @@ class Observer:
         self._guard(Part.ANSWERS, self._write_answers)
         metrics = self._guard(Part.METRICS, self._numbers.close_update, self._losses) or {}
         metrics = (self._guard(Part.ANSWERS, self._scores) or {}) | metrics
+        if self._weights is not None:
+            metrics |= self._guard(Part.WEIGHTS, self._weights.close_update) or {}
         seconds, steps = metrics.get("step_time", 0.0), (self._first, self._last)
         self._guard(Part.RECORDING, self._recorder.end, self.update, metrics, seconds, steps)
         self.update += 1
