@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rlplay.foreign import answer_rows as rows
-from rlplay.foreign import tinker
+from rlplay.foreign import nemo_rl, prime_rl, tinker
 from rlplay.foreign.foreign_run import ForeignRunError
+from rlplay.foreign.json_lines import check_file, lines
 from rlplay.record.format import Rollouts, Step
 from rlplay.trace.parquet_rows import parquet_rows
 
@@ -46,26 +46,9 @@ class FileLayout:
     """What the rows say of the optimizer step."""
 
 
-def lines(path: Path) -> list[Row]:
-    """The mappings in a file of JSON lines. Raises ValueError if a line is something else."""
-    _check_file(path)
-    try:
-        found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except RecursionError:
-        raise ValueError("a line is nested too deeply") from None
-    if not all(isinstance(row, dict) for row in found):
-        raise ValueError("a line is not a mapping")
-    return found
-
-
-def _check_file(path: Path) -> None:
-    if not path.is_file():
-        raise ValueError("it is no file, but a pipe or a device")
-
-
 def parquet(path: Path) -> list[Row]:
     """The rows of a Parquet file. Raises ValueError if they take too much memory."""
-    _check_file(path)
+    check_file(path)
     try:
         return parquet_rows(path)
     except ImportError:
@@ -79,12 +62,14 @@ _SUMMARIES = "iteration_*/train_rollout_summaries.jsonl"
 LAYOUTS = (
     FileLayout("TRL", "completions/completions_*.parquet", _TRL, parquet, rows.trl),
     FileLayout("TRL", "completions_*.parquet", _TRL, parquet, rows.trl),
-    FileLayout("prime-rl", _RANKS, _STEP, lines, rows.prime_rl, marker="step_*/STABLE",
-           step=rows.prime_rl_step),
-    FileLayout("prime-rl", f"token_exports/{_RANKS}", _STEP, lines, rows.prime_rl,
-           marker="token_exports/step_*/STABLE", step=rows.prime_rl_step),
+    FileLayout("prime-rl", _RANKS, _STEP, lines, prime_rl.exported, marker="step_*/STABLE",
+           step=prime_rl.step),
+    FileLayout("prime-rl", f"token_exports/{_RANKS}", _STEP, lines, prime_rl.exported,
+           marker="token_exports/step_*/STABLE", step=prime_rl.step),
     FileLayout("tinker-cookbook", _SUMMARIES, re.compile(r"iteration_(\d+)/"), lines, tinker.summaries, 0,
            about=tinker.configured),
+    FileLayout("NeMo-RL", "train_data_step*.jsonl", re.compile(r"^train_data_step(\d+)\.jsonl$"), nemo_rl.read,
+           nemo_rl.rollouts, 1),
     FileLayout("verl", "*.jsonl", re.compile(r"^(\d+)\.jsonl$"), lines, rows.verl),
 )  # fmt: skip
 SEGMENTS = FileLayout("tinker-cookbook", "tokens/segments/*.parquet", re.compile(r"$"), parquet, tinker.segments, 0,

@@ -177,14 +177,20 @@ def _place(update: Update, token: int) -> TokenPlace:
 
 
 def _mismatch(update: Update) -> tuple[float, TokenPlace] | None:
-    """The mean k3 before anything has moved, and the token that is farthest off."""
+    """The mean k3 before anything has moved, and the token that is farthest off.
+
+    Of a trainer that records no step it is that between the sampler and `old_logprobs`, which are the policy's.
+    """
     sampled = update.sampled
-    if sampled is None or not update.steps or update.steps[0].step != 0:
+    if sampled is None or (update.steps and update.steps[0].step != 0):
         return None
-    index = spans(sampled.offsets, update.steps[0].rows)
+    if not update.steps and sampled.sampling_logprobs is None:
+        return None
+    index = spans(sampled.offsets, update.steps[0].rows) if update.steps else np.arange(len(sampled.mask))
     own = sampled.mask[index] == 1
     before = sampled.old_logprobs if sampled.sampling_logprobs is None else sampled.sampling_logprobs
-    off = (update.steps[0].logprobs - before[index])[own].astype(np.float64)
+    now = update.steps[0].logprobs if update.steps else sampled.old_logprobs
+    off = (now - before[index])[own].astype(np.float64)
     if sampled.sampling_logprobs is not None:
         known = ~np.isnan(off)  # vLLM gives none where it has computed NaN
         own[own], off = known, off[known]

@@ -167,6 +167,15 @@ def test_prime_rl_without_a_loss_of_its_own_knows_no_masks(tmp_path: Path) -> No
     assert "is_masked/mean" not in update.finished.metrics
 
 
+def test_prime_rl_without_a_training_pass_has_nothing_to_hold_its_sampler_against(tmp_path: Path) -> None:
+    rows = [{name: value for name, value in row.items() if name != "trainer_logprobs"} for row in _prime_rl(1)]
+    lines(tmp_path / "run" / "step_1" / "rank_0.jsonl", rows)
+    update = updates_of(tmp_path / "run")[1]
+    assert update.sampled.sampling_logprobs is None
+    assert digest(update).mismatch is None
+    assert not update.sampled.ends_known
+
+
 def test_rlplays_own_export_has_no_training_pass_before_its_first_step(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
