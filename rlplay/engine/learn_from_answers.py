@@ -34,7 +34,7 @@ from rlplay.engine.state import RunPlan, State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import group_statistics
 from rlplay.engine.transfer import to_device
-from rlplay.engine.update_summary import finished, step_means
+from rlplay.engine.update_summary import finished, of_steps
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
 
@@ -47,7 +47,7 @@ def learn_from_answers(state: State, plan: RunPlan) -> Generator[Sampling | Unla
     yield scored
     yield _credit(batch, scored, pairs, state)
     yield from optimize_pairs(batch, pairs, lambda part: _gradients(batch, pairs, part, state), state, plan.seed)
-    return finished(batch, step_means(batch) | label_metrics(scored) | _reading(batch, pairs), state)
+    return finished(batch, of_steps(batch) | label_metrics(scored) | _reading(batch, pairs), state)
 
 
 def _credit(batch: Batch, scored: Scored, pairs: PairRows, state: State) -> Credited:

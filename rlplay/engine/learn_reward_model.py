@@ -18,7 +18,7 @@ from rlplay.engine.sample import Sampling
 from rlplay.engine.state import RunPlan, State
 from rlplay.engine.tensors import Tensors, group_statistics
 from rlplay.engine.transfer import to_device
-from rlplay.engine.update_summary import finished, step_means
+from rlplay.engine.update_summary import finished, of_steps
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
 
@@ -33,7 +33,7 @@ def learn_reward_model(state: State, plan: RunPlan) -> Generator[Sampling | Unla
     yield scored
     yield _credit(batch, scored, model, state)
     yield from optimize_pairs(batch, pairs, lambda part: _gradients(batch, pairs, part, model, state), state, plan.seed)
-    return finished(batch, step_means(batch) | label_metrics(scored), state)
+    return finished(batch, of_steps(batch) | label_metrics(scored), state)
 
 
 @torch.no_grad()

@@ -16,6 +16,7 @@ from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.survey import survey
 from rlplay.engine.tensors import Tensors, group_statistics
 from rlplay.engine.transfer import to_host
+from rlplay.trace.over_steps import over_steps
 from rlplay.trace.records import Array, Finished, Scored
 from rlplay.worlds.figures import figures
 
@@ -80,11 +81,10 @@ def _look_again(batch: Batch, lm: LanguageModel) -> tuple[Tensor, Tensor, Tensor
     return logprobs, top_logprobs, likeliest, best
 
 
-def step_means(batch: Batch) -> dict[str, float]:
-    """The mean of each of the optimizer steps' numbers; of the learning rate the last."""
+def of_steps(batch: Batch) -> dict[str, float]:
+    """The optimizer steps' numbers, as `over_steps` makes one of each."""
     names = dict.fromkeys(name for step in batch.step_metrics for name in step)  # in the same order in every process
-    means = {name: float(np.mean([step[name] for step in batch.step_metrics])) for name in names}
-    return means | {name: batch.step_metrics[-1][name] for name in names if name == "learning_rate"}
+    return {name: over_steps(name, [step[name] for step in batch.step_metrics]) for name in names}
 
 
 def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float]:
@@ -137,8 +137,7 @@ def _distinct(batch: Batch) -> float:
 
 def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     mask, (entropy,) = batch.known_masks[0], batch.on_host("entropy")
-    metrics = step_means(batch)
-    metrics["ratio_max"] = max(step["ratio_max"] for step in batch.step_metrics)
+    metrics = of_steps(batch)
     metrics["completions/distinct"] = _distinct(batch)
     metrics["entropy"] = entropy[mask].mean().item()
     if "kl" not in metrics and batch.ref_logprobs is not None:

@@ -27,7 +27,7 @@ from rlplay.engine.score import score
 from rlplay.engine.state import Halt, RunPlan, State
 from rlplay.engine.tensors import group_statistics
 from rlplay.engine.transfer import to_host
-from rlplay.engine.update_summary import finished, length_metrics, reward_metrics, step_means
+from rlplay.engine.update_summary import finished, length_metrics, of_steps, reward_metrics
 from rlplay.engine.world_policy import WorldPolicy, is_table
 from rlplay.scenario.scenario_world import check_squares
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished
@@ -50,7 +50,7 @@ def learn_action_values(state: State, plan: RunPlan) -> Generator[Sampling | Any
     seen = _seen(batch, learned, state.settings)
     batch.step_metrics.append(seen.metrics)
     yield stepped(batch, seen, seen.metrics)
-    metrics = reward_metrics(scored, batch, "") | length_metrics(batch, "") | step_means(batch)
+    metrics = reward_metrics(scored, batch, "") | length_metrics(batch, "") | of_steps(batch)
     metrics["entropy"] = batch.on_host("entropy")[0][batch.known_masks[0]].mean().item()
     return finished(batch, metrics, state)
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlplay.record.trl import compat
-
-_PROGRESS = ("epoch", "num_tokens", "total_flos")
-"""What TRL logs about its progress."""
+from rlplay.trace.over_steps import over_steps
 
 
 def finite(logs: Mapping[str, Any]) -> dict[str, float]:
@@ -34,14 +32,14 @@ class StepMetrics:
         for name, value in finite(logs).items():
             # The mean loss may be that of several updates; the norm and the rate are the last step's.
             fits = name != "loss" or self._logged_at >= self._began_at
-            if name not in own and name not in _PROGRESS and not name.startswith("train_") and fits:
+            if name not in own and name != "total_flos" and not name.startswith("train_") and fits:
                 self._values.setdefault(name, []).append(value)
         self._logged_at = self._trainer.state.global_step
 
     def close_update(self, losses: Sequence[float]) -> dict[str, float]:
         """The numbers of the update, which ends here; `losses` are those of its steps on this process.
 
-        Each is the mean over its steps, but the smallest of a minimum, the largest of a maximum, and the sum of times.
+        `over_steps` makes them.
         """
         self._collect()
         values, self._values = self._values, {}
@@ -49,23 +47,10 @@ class StepMetrics:
         if self._trainer.accelerator.num_processes == 1 and "loss" not in values:
             values["loss"] = list(losses)
         known = {name: [v for v in found if not math.isnan(v)] for name, found in values.items()}
-        return {name: _whole(name)(found) for name, found in known.items() if found}
+        return {name: over_steps(name, found) for name, found in known.items() if found}
 
     def _collect(self) -> None:
         for name, values in compat.metrics(self._trainer).items():
-            if name not in _PROGRESS:
-                seen, count = self._read.get(name, (values, 0))
-                self._values.setdefault(name, []).extend(values[count if seen is values else 0 :])
-                self._read[name] = values, len(values)
-
-
-def _whole(name: str) -> Callable[[Sequence[float]], float]:
-    """What makes one number of those of several steps."""
-    if name == "step_time":
-        return sum
-    words = name.replace("/", "_").split("_")  # such as clip_ratio/high_max, completions/max_length
-    return max if "max" in words else min if "min" in words else _mean
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+            seen, count = self._read.get(name, (values, 0))
+            self._values.setdefault(name, []).extend(values[count if seen is values else 0 :])
+            self._read[name] = values, len(values)

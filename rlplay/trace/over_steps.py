@@ -1,0 +1,25 @@
+"""One number of an update from those of its optimizer steps, by the name under which TRL logs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_LAST = ("epoch", "num_tokens", "num_input_tokens_seen", "learning_rate")
+"""How far training is, and what holds at its end."""
+
+
+def over_steps(name: str, values: Sequence[float]) -> float:
+    """The number of an update whose steps had these `values`, at least one, in their order.
+
+    The largest of a maximum, the smallest of a minimum, the sum of seconds, the last of what counts up. Anything else
+    is a mean, as TRL makes one of the steps between two logs.
+    """
+    if name in _LAST:
+        return values[-1]
+    if name == "step_time" or (name.startswith("perf/") and name.endswith("_s")):
+        return sum(values)
+    family, _, kind = name.rpartition("/")  # such as completions/max_length, or rewards/max_words/mean
+    words = [] if "rewards" in family.split("/") else kind.split("_")
+    if "max" in words:
+        return max(values)
+    return min(values) if "min" in words else sum(values) / len(values)
