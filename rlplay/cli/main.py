@@ -23,6 +23,15 @@ from rlplay.trace.text import brief_path, brief_quotes, quote, visible
 from rlplay.version import __version__
 
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
+_EXAMPLES = (
+    ("rlplay", "Watch a small model learn, then take part."),
+    ("rlplay replay outputs/my-run", "Watch a run of TRL while it trains."),
+    ("rlplay health outputs/my-run", "Say why that run does not learn."),
+)
+_SCENARIOS = (
+    "Without arguments the playground opens on the scenario learn-to-think. SCENARIO is the name of a bundled scenario "
+    "('rlplay list' shows them), a path to a YAML file, or a share code (rlp1-…) from the knobs panel."
+)
 LONGEST_MESSAGE = 1000
 
 
@@ -68,21 +77,21 @@ class CommandGroup(click.Group):
         formatter.write_usage("rlplay", "COMMAND [ARGUMENTS]", prefix="       ")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        options = [p for p in (*play.play.params, *self.get_params(ctx)) if isinstance(p, click.Option)]
-        rows = [row for option in options if (row := option.get_help_record(ctx)) is not None]
-        with formatter.section("Options"):
-            formatter.write_dl(rows)
+        with formatter.section("Examples"):
+            formatter.write_dl(_EXAMPLES)
         self.format_commands(ctx, formatter)
+        with formatter.section("Scenarios"):
+            formatter.write_text(_SCENARIOS)
+        for title, options in (("Options of a scenario", play.play.params), ("Options", self.get_params(ctx))):
+            rows = [row for p in options if isinstance(p, click.Option) and (row := p.get_help_record(ctx)) is not None]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="rlplay %(version)s")
 def cli() -> None:
-    """Watch reinforcement learning on language models happen, token by token, and play with it.
-
-    Without arguments the playground opens on the scenario learn-to-think. SCENARIO is the name of a bundled
-    scenario ('rlplay list' shows them), a path to a YAML file, or a share code (rlp1-…) from the knobs panel.
-    """
+    """Watch reinforcement learning on language models happen, token by token, and play with it."""
     from rlplay.scenario.load_plugins import join
 
     join()

@@ -38,6 +38,17 @@ def test_help_everywhere(capsys: pytest.CaptureFixture[str], args: list[str]) ->
     assert "..." not in out, "each command has one line that fits"
 
 
+def test_help_begins_with_examples_and_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = called(capsys, "--help")
+    examples = [line.split("  ")[1] for line in out.partition("Examples:\n")[2].splitlines()[:3]]
+    assert len(out.partition("Commands:")[0].splitlines()) <= 12
+    assert out.index("Examples:") < out.index("Commands:") < out.index("--model ")
+    for example in examples:
+        words = example.split()
+        assert words[0] == "rlplay"
+        assert words[1:2] == [] or words[1] in cli.cli.commands
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert called(capsys, "--version") == (0, f"rlplay {__version__}\n", "")
 
