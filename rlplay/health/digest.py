@@ -14,6 +14,7 @@ from rlplay.health.counts import (
     broken_marks,
     compared,
     containing,
+    long_answers,
     marked,
     marks_within,
     openings,
@@ -21,6 +22,7 @@ from rlplay.health.counts import (
     tails,
     texts,
     values,
+    whole_marks,
 )
 from rlplay.trace.records import Array, Sampled, spans
 from rlplay.trace.update import Update
@@ -59,6 +61,7 @@ class Digest:
     walks: bool  # moves in a small world, and not text
     tokens: bool  # whether tokens are on record, and not only the words of another trainer's answers
     prompts_known: bool  # whether the prompts' tokens are on record
+    template_marks: int  # in the prompts, each one token
     groups: int
     cut: int
     ends_known: bool  # whether the run says which answers were cut
@@ -75,6 +78,7 @@ class Digest:
     empty: int  # answers that are nothing but the token that ends them
     shift: float | None  # how much probability the update moved, see `_shift`
     repeats: float  # mean seq-rep-4
+    long_answers: int  # of at least twice the tokens of which repeated sequences are counted
     mismatch: float | None  # mean k3 between the log-probabilities that sampled and those of the first step, nats
     apart: bool  # whether another program sampled, such as vLLM
     broken_marks: dict[str, int]
@@ -114,6 +118,7 @@ def digest(update: Update) -> Digest | None:
         walks=sampled.survey is not None,
         tokens=bool((sampled.token_ids >= 0).all()),
         prompts_known=any(sampled.prompt_texts),
+        template_marks=whole_marks(sampled),
         groups=len(np.unique(sampled.group)),
         cut=int(sampled.truncated.sum()),
         ends_known=sampled.ends_known,
@@ -130,6 +135,7 @@ def digest(update: Update) -> Digest | None:
         empty=int(((lengths == 1) & (sampled.truncated == 0)).sum()),
         shift=_shift(update),
         repeats=float(repeats.mean()),
+        long_answers=long_answers(sampled),
         mismatch=None if mismatch is None else mismatch[0],
         apart=sampled.sampling_logprobs is not None,
         broken_marks=broken_marks(sampled),

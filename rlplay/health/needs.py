@@ -27,10 +27,9 @@ PROMPTS = Need(
     f"record the prompts as the model reads them (prompt_ids, prompt_texts): {_HOW}",
 )  # fmt: skip
 ENDS = Need(
-    "which answers were cut",
-    lambda run: not run.metrics_only and run.now.tokens and run.now.ends_known,
-    "record `truncated`, or log completions/clipped_ratio",
-)
+    "which answers were cut", lambda run: run.newest is not None and run.newest.ends_known,
+    "log completions/clipped_ratio, or record `truncated` of each answer",
+)  # fmt: skip
 
 
 def _scored(run: Evidence) -> bool:
