@@ -8,6 +8,7 @@ from rlplay.health import policy_checks as policy
 from rlplay.health import reward_checks as reward
 from rlplay.health import setup_checks as setup
 from rlplay.health import signal_checks as signal
+from rlplay.health import weight_checks as weight
 from rlplay.health.ending_checks import CUT_SHARE, FEWEST
 from rlplay.health.finding import NOT_USED, Check, Evidence, Finding, Need, NoTick, Problem, Verdict
 from rlplay.health.needs import ANSWERS, ENDS, LOGPROBS, NEW_LOGPROBS, PROMPTS, REWARDS_OF_ANSWERS, any_of, metric
@@ -18,9 +19,12 @@ from rlplay.health.trend import WINDOW
 _STALLED: set[Problem] = {"no signal", "flat"}
 _MOVED: set[Problem] = {"kl", "entropy", "repetition", "truncated", "critic", *_STALLED}
 """What a policy does that was driven somewhere it should not be."""
+_STUCK: set[Problem] = {"step too small", "critic", *_STALLED}
+"""What a policy does that cannot move."""
 
 _ENDED = any_of(ENDS, metric(CUT_SHARE))
 _DIFFERED = any_of(REWARDS_OF_ANSWERS, metric("reward_std", "frac_reward_zero_std"))
+_MEASURED = metric("grad_norm", "weights/changed")
 _SHIFTED = any_of(NEW_LOGPROBS, metric("kl_old"))
 
 CHECKS = (
@@ -40,6 +44,11 @@ CHECKS = (
           enough=f"{FEWEST} answers of 2 updates"),
     Check("step too small", "Learning rate", policy.no_rate, policy.some_rate, frozenset({"flat"}),
           needs=(metric("learning_rate"),), enough="an update with a rate above 0"),
+    Check("no gradient", "Weights", weight.no_gradient, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),
+    Check("rounding", "Weights", weight.rounded, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),
+    Check("few weights", "Weights", weight.few, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),
+    Check("step too small", "Weights", weight.small_steps, weight.move, frozenset({"flat"}), needs=(_MEASURED,),
+          enough="3 updates"),
     Check("inverted", "Right answers", reward.inverted, reward.upright,
           frozenset({"step too large", "gamed", *_MOVED}), kinds=REWARDED, needs=(REWARDS_OF_ANSWERS,),
           enough="20 pairs of answers to one prompt, one of them right"),

@@ -11,6 +11,7 @@ from tests.health.evidence import curves, evidence
 FOREIGN = "Test 1.0"
 RISING = [0.1 * n for n in range(1, 31)]
 NOISY = [0.5 + (-1) ** n * 0.1 for n in range(40)]
+MOVED = {"weights/changed": [0.9] * 6, "weights/step": [1e-4] * 6}
 UNSTATED = {"on_record": {"loss_type", "algorithm"}}
 
 
@@ -41,6 +42,11 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
     "Learning rate": [
         (curves(3, {"learning_rate": [0.0, 1e-6, 2e-6]}), "0 to 2e-6 in 3 updates"),
         (curves(1, {"learning_rate": [1e-6]}), "1e-6 in 1 update"),
+    ],
+    "Weights": [
+        (evidence(series=MOVED), "update 6 changed 90.0 % of some thousands, a tensor by 0.0001 of its norm"),
+        (curves(3, {"grad_norm": [1.0, 2.0, 1.5], "reward_std": [0.1] * 3}), "gradient norm 1 to 2 in 3 updates"),
+        (curves(3, {"grad_norm": [1.0, 2.0, 1.5]}, "TRL 1.16.0 SFTTrainer"), "gradient norm 1 to 2 in 3 updates"),
     ],
     "Right answers": [
         (gold(17, 20), "right answers earned more in 85.0 % of 20 pairs"),
@@ -112,6 +118,13 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
     },
     "Learning rate": {
         "warming up": curves(2, {"learning_rate": [0.0, 0.0]}), "none logged": curves(2, {"reward": [0.0, 0.0]}),
+    },
+    "Weights": {
+        "hardly any change": evidence(series=MOVED | {"weights/changed": [0.01] * 6}),
+        "they change by next to nothing": evidence(series=MOVED | {"weights/step": [1e-6] * 6}),
+        "few updates": curves(2, {"grad_norm": [1.0] * 2}, "TRL 1.16.0 SFTTrainer"),
+        "a gradient of 0 among them": curves(4, {"grad_norm": [1.0, 1.0, 0.0, 1.0]}, "TRL 1.16.0 SFTTrainer"),
+        "nothing says what there was to learn": curves(4, {"grad_norm": [1.0] * 4}), "none": evidence(),
     },
     "Right answers": {
         "few pairs": gold(19, 19), "another column": gold(100, 100, "row"),
