@@ -46,7 +46,7 @@ class AnswerExample:
     place: TokenPlace
     prompt: str
     answer: str
-    reward: float
+    reward: float | None
     columns: dict[str, str]
 
 
@@ -248,7 +248,7 @@ def _examples(update: Update, answers: list[str], rewards: Array, held: dict[str
             TokenPlace(update.number, row),
             sampled.prompts[int(sampled.group[row])],
             answers[row],
-            float(rewards[row]),
+            float(rewards[row]) if np.isfinite(rewards[row]) else None,
             values(sampled.columns[int(sampled.group[row])]) if sampled.columns else {},
         )
         for row in firsts

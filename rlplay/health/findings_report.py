@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import msgspec
 
 from rlplay.health.digest import AnswerExample
 from rlplay.health.finding import Finding, Verdict
@@ -57,15 +54,8 @@ def said(verdict: Verdict) -> str:
 def shown(example: AnswerExample) -> str:
     """An answer beside what its row says: the prompt, the answer, its reward, the columns."""
     columns = "".join(f" · {visible(name)} = {_short(value)}" for name, value in example.columns.items())
-    return f"{_short(example.prompt)} → “{_short(example.answer)}” · reward {number(example.reward)}{columns}"
-
-
-def plain(finding: Finding) -> dict[str, Any]:
-    """A finding as data for JSON, with places counted from 0 as in the run file; NaN becomes null."""
-    data: dict[str, Any] = msgspec.to_builtins(finding)
-    for example in data["examples"]:
-        example["reward"] = example["reward"] if example["reward"] == example["reward"] else None
-    return data
+    earned = "no reward" if example.reward is None else f"reward {number(example.reward)}"
+    return f"{_short(example.prompt)} → “{_short(example.answer)}” · {earned}{columns}"
 
 
 def _short(text: str) -> str:
