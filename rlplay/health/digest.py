@@ -61,6 +61,7 @@ class Digest:
     walks: bool  # moves in a small world, and not text
     tokens: bool  # whether tokens are on record, and not only the words of another trainer's answers
     prompts_known: bool  # whether the prompts' tokens are on record
+    prompt_tokens: int  # of all prompts together
     template_marks: int  # in the prompts, each one token
     groups: int
     cut: int
@@ -118,6 +119,7 @@ def digest(update: Update) -> Digest | None:
         walks=sampled.survey is not None,
         tokens=bool((sampled.token_ids >= 0).all()),
         prompts_known=any(sampled.prompt_texts),
+        prompt_tokens=len(sampled.prompt_ids),
         template_marks=whole_marks(sampled),
         groups=len(np.unique(sampled.group)),
         cut=int(sampled.truncated.sum()),

@@ -12,6 +12,8 @@ from rlplay.trace.text import visible
 HALF = 0.5
 FEWEST = 32
 """Answers before "none of them" means anything: a share of 10 % would leave no trace in 32 with probability 3 %."""
+SOME = 16
+"""Answers of which more than `CUT` being cut is hardly chance: if 10 % are cut, 5 of 16 are with probability 2 %."""
 SEVERAL = 5
 """Updates that have that many answers for certain, where nothing says how many."""
 OF_LATE = 3
@@ -108,18 +110,29 @@ def _earned(run: Evidence) -> tuple[bool, str]:
 def _truncated(run: Evidence) -> Finding | None:
     if not _known(run):
         return _many_by_metrics(run)
-    now = run.now
-    if now.cut <= CUT * now.answers:
+    last = _newest(run)
+    cut, answers = sum(each.cut for each in last), sum(each.answers for each in last)
+    if answers < SOME or cut <= CUT * answers:
         return None
     return Finding(
         "truncated",
         "Many answers are cut",
-        f"{now.cut} of {now.answers} answers were cut{_limit(now)}.{_earned(run)[1]}",
+        f"{cut} of {'the last ' * (len(last) > 1)}{answers} answers were cut{_limit(run.now)}.{_earned(run)[1]}",
         "The limit is shorter than what the model writes, so a cut answer loses what it had not finished.",
         "Raise max_completion_length.",
         ("max_completion_length",),
-        now.places.get("cut"),
+        run.place("cut"),
     )
+
+
+def _newest(run: Evidence) -> list[Digest]:
+    """The newest digest, and as many before it as it takes to have `SOME` answers."""
+    last: list[Digest] = []
+    for each in reversed(run.digests):
+        if sum(known.answers for known in last) >= SOME or not each.ends_known:
+            break
+        last.append(each)
+    return last
 
 
 def _many_by_metrics(run: Evidence) -> Finding | None:

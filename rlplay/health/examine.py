@@ -11,7 +11,18 @@ from rlplay.health import signal_checks as signal
 from rlplay.health import weight_checks as weight
 from rlplay.health.ending_checks import CUT_SHARE, FEWEST
 from rlplay.health.finding import NOT_USED, Check, Evidence, Finding, Need, NoTick, Problem, Verdict
-from rlplay.health.needs import ANSWERS, ENDS, LOGPROBS, NEW_LOGPROBS, PROMPTS, REWARDS_OF_ANSWERS, any_of, metric
+from rlplay.health.needs import (
+    ANSWERS,
+    ENDS,
+    HELD_OUT,
+    KL,
+    LOGPROBS,
+    NEW_LOGPROBS,
+    PROMPTS,
+    REWARDS_OF_ANSWERS,
+    any_of,
+    metric,
+)
 from rlplay.health.policy_checks import CLIP_SHARE
 from rlplay.health.run_kind import REWARDED, REWARDS
 from rlplay.health.trend import WINDOW
@@ -62,13 +73,13 @@ CHECKS = (
     Check("repetition", "Repetition", policy.repetition, policy.varied, frozenset({"kl", "truncated"}),
           kinds=REWARDED, needs=(ANSWERS,), enough="16 answers of 8 tokens or more"),
     Check("memorised", "Held-out reward", reward.memorised, reward.carries_over, frozenset({"kl", "flat"}),
-          kinds=REWARDED, needs=(metric("eval_reward"),)),
+          kinds=REWARDED, needs=(HELD_OUT,)),
     Check("clipped", "Clipped tokens", policy.clipped, policy.few_clipped, frozenset({"flat"}), kinds=REWARDS,
           needs=(metric(CLIP_SHARE),), enough="5 updates in which anything is clipped"),
     Check("entropy", "Entropy", policy.collapsed, policy.explores, frozenset({"kl", *_STALLED}),
           kinds=REWARDED, needs=(metric("entropy"),), enough="5 updates"),
     Check("kl", "KL to the reference", policy.away, policy.near, frozenset({"flat"}),
-          kinds=REWARDS, needs=(metric("kl"),)),
+          kinds=REWARDS, needs=(KL,)),
     Check("critic", "Critic", policy.critic, policy.explains, frozenset({"flat"}), kinds=REWARDS, enough="8 updates"),
     Check("step too small", "Step size", policy.too_short, policy.steps, frozenset({"flat"}), kinds=REWARDS,
           needs=(metric("kl_old"),)),

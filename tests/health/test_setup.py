@@ -131,7 +131,16 @@ def test_cut_answers_cost_something_or_not(fields: dict[str, Any], costs: bool, 
     assert (found.settings, seen_at(found)) == (("max_completion_length",), (6, "cut"))
     assert (ending.cut_anyway(run) if costs else ending.cut_costs(run)) is None
     for check in (ending.cut_costs, ending.cut_anyway):
-        assert check(evidence(cut=[5, 5, 5, 5, 5, 3], answers=10, **fields)) is None, "30 % is usual"
+        assert check(evidence(cut=[9, 9, 9, 9, 9, 6], answers=20, **fields)) is None, "30 % is usual"
+        assert check(evidence(1, cut=4, answers=4, **fields)) is None, "four answers are few"
+
+
+def test_of_small_batches_the_last_sixteen_answers_count() -> None:
+    small = {"answers": 4, "limit": 24}
+    assert ending.cut_costs(evidence(cut=[4, 4, 2, 1, 1, 0], **small)) is None, "4 of 16"
+    found = ending.cut_costs(evidence(cut=[4, 4, 2, 2, 1, 1], **small))
+    assert found is not None
+    assert found.evidence == "6 of the last 16 answers were cut at 24 tokens."
 
 
 def test_a_temperature_that_is_too_high() -> None:
