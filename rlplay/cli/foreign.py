@@ -57,12 +57,12 @@ def import_run(origin: Path, follow: bool) -> None:
             copy.pull()
             for number, metrics in run.metrics():
                 if number > seen:
-                    click.echo(_line(number, metrics.get("reward")))
+                    click.echo(_line(number, run.history().clock.aside(number), metrics.get("reward")))
                     seen = number
 
 
-def _line(number: int, reward: float | None) -> str:
-    return f"update {number}" + ("" if reward is None else f"   reward {reward:.3f}".replace("-", "−"))
+def _line(number: int, step: str, reward: float | None) -> str:
+    return f"update {number}{step}" + ("" if reward is None else f"   reward {reward:.3f}".replace("-", "−"))
 
 
 COMMANDS = (attach, import_run)

@@ -21,7 +21,7 @@ def health(recorded: Path, as_json: bool) -> int:
     no problem found, 1 at least one.
     """
     from rlplay.health.examine import verdicts
-    from rlplay.health.findings_report import heading, said, written
+    from rlplay.health.findings_report import called, heading, said, written
     from rlplay.health.health_of_run import examine_run, undone
 
     run, found = examine_run(recorded)
@@ -33,8 +33,8 @@ def health(recorded: Path, as_json: bool) -> int:
     if run is None:
         click.echo(f"{visible(recorded.stem)} {_nothing(undone(recorded))}")
         return 0
-    click.echo(f"{visible(recorded.stem)}, update {run.last}: {heading(found)}\n")
-    for line in written(found):
+    click.echo(f"{visible(recorded.stem)}, {called(run.last, run)}: {heading(found)}\n")
+    for line in written(found, run):
         click.echo(visible_lines(line))
     for each in verdicts(run, found):
         click.echo(visible_lines(said(each)))

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from rlplay.health.digest import AnswerExample
-from rlplay.health.finding import Finding, Verdict
+from rlplay.health.finding import Evidence, Finding, Verdict
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 
@@ -21,11 +21,11 @@ def heading(found: Sequence[Finding]) -> str:
     return ("No problem found.", "1 problem found.", f"{len(found)} problems found.")[min(len(found), 2)]
 
 
-def written(found: Sequence[Finding]) -> Iterator[str]:
-    """The findings as lines, the gravest first."""
+def written(found: Sequence[Finding], run: Evidence | None = None) -> Iterator[str]:
+    """The findings as lines, the gravest first; those of another trainer's `run` name its own steps."""
     for place, finding in enumerate(found, start=1):
         yield f"{place}. {finding.title}"
-        for label, text in parts(finding):
+        for label, text in parts(finding, run):
             yield from textwrap.wrap(
                 text, WIDTH, initial_indent=f"   {label:<{_LABEL}}", subsequent_indent=" " * (3 + _LABEL),
                 break_long_words=False, break_on_hyphens=False,
@@ -33,16 +33,22 @@ def written(found: Sequence[Finding]) -> Iterator[str]:
         yield ""
 
 
-def parts(finding: Finding) -> Iterator[tuple[str, str]]:
-    """The labelled sentences of a finding; foreign text in them is visible."""
+def parts(finding: Finding, run: Evidence | None = None) -> Iterator[tuple[str, str]]:
+    """The labelled sentences of a finding, as in `written`; foreign text in them is visible."""
     yield "Evidence", finding.evidence
     yield "Cause", finding.cause
     yield "Change", finding.change
     if finding.place is not None:
         update, answer, token = finding.place.update, finding.place.answer, finding.place.token
-        yield "Look at", f"update {update}, answer {answer + 1}, token {token + 1}"
+        yield "Look at", f"{called(update, run)}, answer {answer + 1}, token {token + 1}"
     for example in finding.examples:
         yield "Answer", shown(example)
+
+
+def called(update: int, run: Evidence | None) -> str:
+    """An update of a run, with its trainer's steps where these have other numbers."""
+    steps = "" if run is None else run.history.clock.steps_of(run.source, update)
+    return f"update {update} ({visible(steps)})" if steps else f"update {update}"
 
 
 def said(verdict: Verdict) -> str:
