@@ -4,6 +4,7 @@ A scenario, a run file, a setting, an algorithm's file or another process can na
 user's rights. Whoever names it, the loader asks here about the very bytes that it is about to run.
 
 - `agree`: the user has read files and agrees that they run as they are. `trusted.json` remembers it.
+  An address, to which prompts and answers are sent, is agreed to as a module is: by its name.
 - `follow`: the user has named a file, on the command line or as a knob. Its later versions run, too, while this process
   lasts, with what they import beside them by name, so that the user can mend a mistake while the run waits. What has
   run is remembered, too.
@@ -28,7 +29,7 @@ _MOST_NAMED = 5
 
 
 class Grants(msgspec.Struct, frozen=True):
-    """What may run: files with the hash of their content, modules with an empty one, and the followed files."""
+    """What may run: files with the hash of their content, modules and addresses with an empty one, followed files."""
 
     contents: dict[str, str] = {}
     followed: list[str] = []
@@ -54,6 +55,11 @@ def is_module(name: str) -> bool:
     return not name.endswith(".py") and all(part.isidentifier() for part in name.split("."))
 
 
+def is_address(name: str) -> bool:
+    """Whether `name` is that of a server, as in `http://127.0.0.1:8000`."""
+    return "://" in name
+
+
 def place(entry: str) -> str:
     """The file, as an absolute path, or the module of `FILE.py:FUNCTION` or `MODULE:FUNCTION`."""
     found = entry.rpartition(":")[0] or entry
@@ -61,10 +67,10 @@ def place(entry: str) -> str:
 
 
 def contents(places: Iterable[str]) -> dict[str, str]:
-    """The files that would run, what they import beside them included, with their hashes; modules with an empty one."""
+    """The files that would run, what they import beside them included, with their hashes; others with an empty one."""
     found = dict[str, str]()
     for each in places:
-        if is_module(each):
+        if _is_name(each):
             found[each] = ""
         else:
             found |= {_key(file): _hash(file) for file in with_imports(Path(each)) if file.is_file()}
@@ -72,7 +78,7 @@ def contents(places: Iterable[str]) -> dict[str, str]:
 
 
 def strange(places: Iterable[str]) -> list[str]:
-    """Those of the files and modules that the user has neither named nor agreed to as they are now.
+    """Those of the files, modules and addresses that the user has neither named nor agreed to as they are now.
 
     A file that is gone runs nothing.
     """
@@ -101,7 +107,7 @@ def agree(agreed: Mapping[str, str]) -> None:
 def follow(places: Iterable[str]) -> None:
     """Let files run that the user has named, as they are and as they will be, while this process lasts."""
     for each in places:
-        if is_module(each):
+        if _is_name(each):
             _agreed[each] = ""
         else:
             _followed.add(_key(Path(each)))
@@ -139,9 +145,24 @@ def check_module(name: str) -> None:
         raise UntrustedError(f"the module {name} is not trusted; add --trust if it may run")
 
 
+def check_address(name: str) -> None:
+    """Raises UntrustedError, one line, if the user has not agreed that anything is sent to an address."""
+    if name not in _agreed and name not in _remembered():
+        raise UntrustedError(f"the address {name} is not trusted; add --trust if it may be asked")
+
+
+def consequences(places: Iterable[str]) -> str:
+    """What would happen with these files, modules and addresses, in the words of a question to the user."""
+    named = list(places)
+    code = ", ".join(described(each) for each in named if not is_address(each))
+    asked = ", ".join(filter(is_address, named))
+    parts = {code: f"run the code of {code}", asked: f"send prompts and answers to {asked}"}
+    return " and ".join(words for names, words in parts.items() if names)
+
+
 def described(each: str) -> str:
     """A file or module, and the files beside it that it imports, for a question to the user."""
-    if is_module(each):
+    if _is_name(each):
         return each
     file, *others = with_imports(Path(each))
     names = [str(path.relative_to(file.resolve().parent)) for path in others[:_MOST_NAMED]]
@@ -150,12 +171,17 @@ def described(each: str) -> str:
 
 
 def _is_followed(each: str) -> bool:
-    return each in _agreed if is_module(each) else _key(Path(each)) in _followed
+    return each in _agreed if _is_name(each) else _key(Path(each)) in _followed
 
 
 def _imported_by_followed(key: str) -> bool:
     """Whether a followed file imports this one by name: other files of its folder may be anybody's."""
     return any(key in map(_key, with_imports(Path(file))) for file in _followed)
+
+
+def _is_name(each: str) -> bool:
+    """Whether it is a module or an address, which have no content that could be looked at."""
+    return is_module(each) or is_address(each)
 
 
 def _key(path: Path) -> str:

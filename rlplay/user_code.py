@@ -88,14 +88,9 @@ class ImportedFunction:
 
     def __init__(self, module: str, name: str) -> None:
         self.place, self.name = module, name
-        try:
-            check_module(module)
-        except UntrustedError as error:
-            raise OwnError(str(error)) from error
-        with contained(module, lambda error: _not_imported(module, error)):
-            imported = importlib.import_module(module)
-        self._function = _of_module(imported, module, name)
-        self._file = Path(getattr(imported, "__file__", None) or module)
+        found = imported(module)
+        self._function = _of_module(found, module, name)
+        self._file = Path(getattr(found, "__file__", None) or module)
 
     def current(self) -> Callable[..., Any]:
         """The function."""
@@ -106,8 +101,21 @@ class ImportedFunction:
         return OwnError(f"{self.place}: {self.name}: {blame(self._file, error)}")
 
 
+def imported(module: str, part: str | None = None) -> types.ModuleType:
+    """An installed module that the user trusts, or a `part` of it.
+
+    Raises OwnError, one line, if the module is not trusted or cannot be imported.
+    """
+    try:
+        check_module(module)
+    except UntrustedError as error:
+        raise OwnError(str(error)) from error
+    with contained(module, lambda error: _not_imported(module, error)):
+        return importlib.import_module(part or module)
+
+
 def _not_imported(module: str, error: BaseException) -> OwnError:
-    return OwnError(f"{module}: {_in_one_line(error)}; install the package, or name another module")
+    return OwnError(f"{module}: {in_one_line(error)}; install the package, or name another module")
 
 
 def names_function(name: str) -> bool:
@@ -156,10 +164,11 @@ def blame(path: Path, error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == user]
     place = f"{path}:{lines[-1]}" if lines else str(path)
-    return f"{place}: {_in_one_line(error)}"
+    return f"{place}: {in_one_line(error)}"
 
 
-def _in_one_line(error: BaseException) -> str:
+def in_one_line(error: BaseException) -> str:
+    """`Kind: message` of an error, without control characters."""
     try:
         words = str(error)[:_LONGEST]
     except Exception:  # its own __str__ fails

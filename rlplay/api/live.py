@@ -17,12 +17,12 @@ from rlplay.scenario.job import new_job
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
-from rlplay.scenario.trust import code_of
+from rlplay.scenario.trust import code_of, places_of
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import AnyRecord, Notice
 from rlplay.trace.run import Run
 from rlplay.trace.update import Phase
-from rlplay.trusted import agree, contents, follow, place, strange
+from rlplay.trusted import agree, consequences, contents, follow, place, strange
 
 
 class Live:
@@ -97,18 +97,21 @@ def play(
     out: str | Path | None = None,
     device: str = "auto",
     model: str | None = None,
+    environment: str | None = None,
     seed: int | None = None,
     trust: bool = False,
     **settings: Any,
 ) -> Live:
     """Load a scenario, a bundled name or a YAML file, and stop before its first update; its script is not played.
 
+    `environment` is as after `rlplay --environment`, `reasoning-gym:chain_sum` for one.
     `settings` are as after `rlplay --set`; `out` is where the run file goes, by default among the runs. Code that the
     scenario's file names runs only with `trust`, or if it was trusted before. Raises ValueError, one line, for what the
     command line refuses too.
     """
     sets = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()]
-    chosen = with_changes(load(scenario), model=model, seed=seed, sets=sets)
+    chosen = with_changes(load(scenario), model=model, environment=environment, seed=seed, sets=sets)
+    follow(each for each in places_of(environment or "") if environment)
     follow(place(entry) for entry in functions_in(settings))
     _ask_trust(code_of(chosen), trust)
     return Live(new_job(chosen, None if out is None else Path(out), device))
@@ -117,6 +120,6 @@ def play(
 def _ask_trust(code: list[str], trusted: bool) -> None:
     seen = contents(code)
     if (asked := strange(code)) and not trusted:
-        raise ValueError(f"it would run the code of {', '.join(asked)}; read that first, then add trust=True")
+        raise ValueError(f"it would {consequences(asked)}; read that first, then add trust=True")
     if code:
         agree(seen)

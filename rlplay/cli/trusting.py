@@ -17,35 +17,36 @@ TRUST = click.option(
 
 
 def ask_trust(code: Sequence[str], trusted: bool, named_by: str = "scenario") -> None:
-    """Ask for the files and modules `code` unless the user has named them or agreed to them; remember the answer.
+    """Ask for the files, modules and addresses `code` unless the user has named or agreed to them; remember it.
 
     Raises click.UsageError, one line, if the user says no, or if there is no terminal to ask in.
     """
     from rlplay.trace.text import visible
-    from rlplay.trusted import agree, contents, described, strange
+    from rlplay.trusted import agree, consequences, contents, strange
 
     if not code:
         return
     seen = contents(code)  # before the question: what is agreed to is what could be read by then
     if (asked := strange(code)) and not trusted:
-        places = ", ".join(visible(described(place)) for place in asked)
+        would = visible(consequences(asked))
         if not (sys.stdin.isatty() and sys.stdout.isatty()) or not _confirmed(
-            f"This {named_by} would run the code of {places}. Trust it?"
+            f"This {named_by} would {would}. Trust it?"
         ):
-            raise click.UsageError(f"this {named_by} would run the code of {places}; read that first, then add --trust")
+            raise click.UsageError(f"this {named_by} would {would}; read that first, then add --trust")
     agree(seen)
 
 
 def follow_named(changes: Mapping[str, Any]) -> None:
     """Let the files and modules run that the user has named among the options of this command line."""
     from rlplay.algorithms.own_choices import functions_in
-    from rlplay.trusted import follow, place
+    from rlplay.scenario.trust import places_of
+    from rlplay.trusted import follow
 
     words = [word for name in _NAMING for word in (changes.get(name) or ())]
     words += [word for name in _NAMING_ONE if (word := changes.get(name))]
     sets = [word.partition("=") for word in changes.get("sets", ())]
     words += functions_in({name.strip(): value.strip() for name, _, value in sets})
-    follow(place(word) for word in words if ":" in word)
+    follow(each for word in words if ":" in word for each in places_of(word))
 
 
 _NAMING = "reward", "tools"

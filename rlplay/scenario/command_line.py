@@ -17,11 +17,15 @@ from rlplay.scenario.named_files import ScenarioError, from_folder, typed_mappin
 from rlplay.scenario.other_prompts import other_prompts
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_settings
+from rlplay.tasks.library import has_turns, is_of_library
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.text import quote
 
 OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
 """For another model: TRL's learning rate, room for a real answer, and few enough completions for the memory."""
+
+SEVERAL_TURNS = {"max_completion_length": 160}
+"""For episodes of the bundled model: its turns and what is said between them, in a context of 512 tokens."""
 
 
 class Changes(TypedDict, total=False):
@@ -76,6 +80,10 @@ def with_changes(scenario: Scenario, **changes: Unpack[Changes]) -> Scenario:
     if strange := changes.keys() - Changes.__annotations__.keys():
         raise TypeError(f"with_changes takes no {', '.join(sorted(strange))}")
     given: dict[str, Any] = {name: value for name, value in changes.items() if value not in (None, (), [])}
+    if is_of_library(given.get("environment")):
+        if others := [name for name in ("task", "dataset") if name in given]:
+            raise ScenarioError(f"--environment {given['environment']} brings its own prompts; omit --{others[0]}")
+        given["task"] = given.pop("environment")
     replaced = _settings(scenario, given)
     replaced |= other_prompts(scenario, given.get("task"), given.get("dataset"))
     replaced |= {name: _plain(given[name]) for name in _FIELDS if name in given}
@@ -105,7 +113,11 @@ def _settings(scenario: Scenario, given: dict[str, Any]) -> dict[str, Any]:
         msgspec.structs.replace(stage, settings=_changed(stage.settings, None, other, own, sets))
         for stage in scenario.stages
     ]
-    return {"settings": settings | OTHER_MODEL | sets if other else settings, "stages": stages}
+    if other:
+        settings = settings | OTHER_MODEL | sets
+    elif has_turns(given.get("task", "")):
+        settings = settings | SEVERAL_TURNS | sets
+    return {"settings": settings, "stages": stages}
 
 
 def _changed(

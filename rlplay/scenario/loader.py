@@ -24,6 +24,7 @@ from rlplay.scenario.script_settings import script_settings, stage_problems
 from rlplay.scenario.subject import check_subject, subject_problems
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
+from rlplay.tasks.library import is_of_library
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.text import brief_path, quote
 from rlplay.user_code import names_function
@@ -84,9 +85,14 @@ def read(path: Path) -> Scenario:
     if not isinstance(node, yaml.MappingNode):
         raise ScenarioError(f"{path}: a scenario is a mapping, as in 'title: My scenario'")
     _make_files_absolute(content, path.parent)
+    of_library = is_of_library(content.get("environment")) and "task" not in content
+    if of_library:  # it brings prompts and rewards, too
+        content["task"] = content["environment"]
     for place, problem in _problems(node, content):
         raise ScenarioError(f"{path}:{place}: {problem}")
     script = [{entry: None} if isinstance(entry, str) else entry for entry in content.get("script") or []]
+    if of_library:
+        del content["environment"]
     try:
         scenario = msgspec.convert({"name": path.stem, **with_world_defaults(content), "script": script}, Scenario)
     except msgspec.ValidationError as error:

@@ -16,10 +16,11 @@ from rlplay.scenario.names import looks_like_folder
 from rlplay.scenario.scenario_world import POLICIES, model_problem
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_scenarios
+from rlplay.tasks import is_own_task
 from rlplay.tasks.hub_dataset import looks_like_dataset
+from rlplay.tasks.library import has_turns, is_of_library, library_problem
 from rlplay.trace.text import brief_path, quote
 from rlplay.trusted import is_module
-from rlplay.user_code import names_function
 
 _OWN_KWARGS = ("conversation", "tokenize", "add_generation_prompt", "continue_final_message", "return_tensors",
                "return_dict", "return_assistant_tokens_mask", "padding", "truncation", "max_length")  # fmt: skip
@@ -43,11 +44,13 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
             raise ScenarioError(f"{kind} takes the form {forms}; got {quote(entry)}")
         return entry if is_module(place) else f"{beside(place)}{colon}{function}"
 
+    if is_of_library(scenario.environment):
+        raise ScenarioError(f"environment {scenario.environment} brings its own prompts; leave task and dataset out")
     rewards = [found("a reward", entry) for entry in scenario.reward]
     tools = [found("a tool", entry) for entry in scenario.tools]
     model = scenario.model if scenario.model in ("pocket", *POLICIES) else beside(scenario.model)
     changes: dict[str, Any] = {"reward": rewards, "tools": tools, "model": model}
-    if scenario.task is not None and names_function(scenario.task):
+    if scenario.task is not None and is_own_task(scenario.task):
         changes["task"] = found("a task", scenario.task)
     if scenario.environment is not None:
         changes["environment"] = found("an environment", scenario.environment)
@@ -119,7 +122,9 @@ def _present(scenario: Scenario) -> Scenario:
         raise ScenarioError(problem)
     if looks_like_folder(scenario.model) and not Path(scenario.model).expanduser().is_dir():
         raise ScenarioError(f"model {scenario.model}: no such folder")
-    if scenario.task is not None and names_function(scenario.task):
+    if scenario.task is not None and is_of_library(scenario.task) and (problem := library_problem(scenario.task)):
+        raise ScenarioError(problem)
+    if scenario.task is not None and is_own_task(scenario.task):
         _function_present("task", scenario.task)
     _environment_present(scenario)
     return scenario
@@ -131,6 +136,8 @@ def _environment_present(scenario: Scenario) -> None:
     given += [("tools", entry) for entry in scenario.tools]
     if given and scenario.world is not None:
         raise ScenarioError("a world is an environment itself: it takes no other")
+    if given and has_turns(scenario.task or ""):
+        raise ScenarioError(f"{scenario.task} replies to every turn itself, so it goes with no {given[0][0]}")
     if scenario.environment is not None and len(given) > 1:
         raise ScenarioError(f"environment replies to every turn itself, so it goes with no {given[1][0]}")
     for kind, entry in given:

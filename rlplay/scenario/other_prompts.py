@@ -9,6 +9,7 @@ from rlplay.scenario.named_files import ScenarioError
 from rlplay.scenario.schema import Scenario
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
+from rlplay.tasks.library import is_of_library
 from rlplay.trace.text import quote
 from rlplay.user_code import names_function
 
@@ -34,10 +35,17 @@ def other_prompts(scenario: Scenario, task: str | None, dataset: str | None) -> 
     if task is not None:
         if not names_function(task) and task not in task_names():
             raise ScenarioError(f"unknown task {quote(task)}{did_you_mean(task, task_names())}")
-        title = {"name": "own-task", "title": "Your own task", "question": f"What does {Path(task).name} teach?"}
-        return shared | title | {"reward": []}
+        return shared | _titled(task) | {"reward": []}
     return shared | {
         "name": "own-data",
         "title": "Your own data",
         "question": f"What does {Path(dataset or '').name} teach?",
     }
+
+
+def _titled(task: str) -> dict[str, Any]:
+    """The words about a task, and what the screen begins with."""
+    if is_of_library(task):
+        library, _, name = task.partition("?")[0].partition(":")
+        return {"name": name, "title": f"{name} of {library}", "question": f"What does {name} teach?", "stage": ""}
+    return {"name": "own-task", "title": "Your own task", "question": f"What does {Path(task).name} teach?"}

@@ -10,12 +10,11 @@ from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.scenario.scenario_world import world_of
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_scenarios, stage_settings
-from rlplay.tasks import load_task
+from rlplay.tasks import is_own_task, load_task
 from rlplay.tasks.own_prompts import check_reward_weights, check_sources, instructed, load_own, narrowed
 from rlplay.tasks.own_rewards import check_columns, load_environment, own_rewards, with_tools
 from rlplay.tasks.own_task import make_task
 from rlplay.tasks.task import Task
-from rlplay.user_code import names_function
 from rlplay.worlds.world_task import world_task
 
 
@@ -54,7 +53,7 @@ def _task(scenario: Scenario, progress: Callable[[str], object]) -> Task:
         task = load_own(scenario.dataset, own, progress, *parts, scenario.columns)
     else:
         name = scenario.task or ""
-        task = make_task(name) if names_function(name) else load_task(name)
+        task = make_task(name) if is_own_task(name) else load_task(name)
         task = msgspec.structs.replace(task, rewards=own or task.rewards)
     if scenario.prompts is not None:
         task = narrowed(task, scenario.prompts)

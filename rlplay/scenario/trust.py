@@ -10,6 +10,7 @@ from rlplay.algorithms.named import preset
 from rlplay.algorithms.own_choices import functions_in, names_file
 from rlplay.containment import OwnError
 from rlplay.scenario.schema import Scenario
+from rlplay.tasks.library import is_of_library, library_code
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trusted import place
@@ -17,7 +18,7 @@ from rlplay.user_code import names_function
 
 
 def code_of(scenario: Scenario) -> list[str]:
-    """The files, as absolute paths, and the modules whose code the scenario runs, each once."""
+    """The files, as absolute paths, and the modules whose code the scenario runs, and addresses, each once."""
     one = scenario.environment, scenario.environment_factory
     entries = [*scenario.reward, *scenario.tools, *filter(None, one)]
     entries += [entry for stage in scenario.stages for entry in stage.reward]
@@ -26,7 +27,12 @@ def code_of(scenario: Scenario) -> list[str]:
     parts = [scenario.settings, *(stage.settings for stage in scenario.stages)]
     for part in [*parts, *_changes(scenario.script)]:
         entries += code_in(part)
-    return list(dict.fromkeys(place(entry) for entry in entries))
+    return list(dict.fromkeys(each for entry in entries for each in places_of(entry)))
+
+
+def places_of(entry: str) -> list[str]:
+    """What runs, or is asked, for a function's name, or that of a library's environment."""
+    return library_code(entry) if is_of_library(entry) else [place(entry)]
 
 
 def code_of_run(scenario: Scenario, timeline: SettingsTimeline) -> list[str]:

@@ -15,6 +15,7 @@ import msgspec
 from rlplay.tasks.arithmetic import arithmetic
 from rlplay.tasks.calculator import calculator
 from rlplay.tasks.guess import guess
+from rlplay.tasks.library import is_of_library, library_speaker, library_stage, library_task
 from rlplay.tasks.open_questions import questions
 from rlplay.tasks.own_task import make_task
 from rlplay.tasks.task import Example, RewardFunction, Task, completion_text
@@ -22,8 +23,12 @@ from rlplay.tasks.word_problems import word_problems
 from rlplay.trace.plugins import load, names
 from rlplay.trace.text import quote
 from rlplay.trusted import follow, place
+from rlplay.user_code import names_function
 
-__all__ = ["Example", "RewardFunction", "Task", "completion_text", "load_task", "speaker_of", "stage_of", "task_names"]
+__all__ = [
+    "Example", "RewardFunction", "Task", "completion_text", "is_own_task", "load_task", "speaker_of", "stage_of",
+    "task_names",
+]  # fmt: skip
 
 _GROUP = "rlplay.tasks"
 _TASKS: dict[str, Callable[[], Task]] = {
@@ -41,20 +46,31 @@ def task_names() -> list[str]:
 
 
 def stage_of(name: str | None) -> str:
-    """What a bundled task is about, one of `verbs.STAGES`; "all" for any other name."""
+    """What a bundled task is about, or one of a library, one of `verbs.STAGES`; "all" for any other name."""
+    if name is not None and is_of_library(name):
+        return library_stage(name)
     return _TASKS[name]().stage if name in _TASKS else "all"
 
 
 def speaker_of(name: str | None) -> str:
-    """What answers the model between its turns in a bundled task, such as "calculator"; "" for any other name."""
+    """What answers the model between its turns, such as "calculator"; "" in a task of the user's own."""
+    if name is not None and is_of_library(name):
+        return library_speaker(name)
     return _TASKS[name]().speaker if name in _TASKS else ""
 
 
+def is_own_task(name: str | None) -> bool:
+    """Whether a task is a function of the user's, `FILE.py:FUNCTION` or `MODULE:FUNCTION`."""
+    return name is not None and names_function(name) and not is_of_library(name)
+
+
 def load_task(name: str) -> Task:
-    """The task called `name`. Raises ValueError, naming the known tasks, for any other name.
+    """The task called `name`, or of a library. Raises ValueError, naming the known tasks, for any other name.
 
     One of another package is a function that returns a task. Where it fails, the ValueError names the package.
     """
+    if is_of_library(name):
+        return library_task(name)
     if name in _TASKS:
         return _TASKS[name]()
     if name not in names(_GROUP):

@@ -46,7 +46,7 @@ SMALL = {"num_prompts": 1, "num_generations": 2, "max_completion_length": 2}
 
 @pytest.fixture
 def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Path]:
-    """The names of a stranger's code: a file's function, an algorithm with one, a module's; and the mark they leave."""
+    """The names of a stranger's code: a file's, an algorithm's, a module's, a library's environment; and the mark."""
     mark = tmp_path / "it-ran"
     code = (
         f"import pathlib\npathlib.Path({str(mark)!r}).touch()\n\n\ndef f(xp=None, ratio=None, **k):\n    return ratio\n"
@@ -56,7 +56,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Pa
     (tmp_path / "own.yaml").write_text("title: T\nsettings: {surrogate: evil.py:f, scale_rewards: evil.py:f}\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    return [f"{tmp_path / 'evil.py'}:f", str(tmp_path / "own.yaml"), "evil_module:f"], mark
+    return [f"{tmp_path / 'evil.py'}:f", str(tmp_path / "own.yaml"), "evil_module:f", "verifiers:evil_module"], mark
 
 
 def hostile(hint: Any, words: list[str]) -> Iterator[Any]:

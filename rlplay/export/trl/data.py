@@ -9,7 +9,7 @@ from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.export.trl.fields import absolute, absolute_entry, literal
 from rlplay.export.trl.recorded_stages import PlayedStage
 from rlplay.scenario.schema import Scenario
-from rlplay.tasks import load_task
+from rlplay.tasks import is_own_task, load_task
 from rlplay.trace.runfile import RunReader
 from rlplay.user_code import names_function
 
@@ -17,8 +17,8 @@ from rlplay.user_code import names_function
 def data_imports(scenarios: Sequence[Scenario]) -> Iterator[str]:
     """The imports that `data_lines` of these scenarios, and their tools, need."""
     tasks = [scenario.task or "" for scenario in scenarios]
-    bundled = any(task and not names_function(task) for task in tasks)
-    yield f"from rlplay.tasks import for_trl{', load_task' if bundled else ''}"
+    named = any(task and not is_own_task(task) for task in tasks)
+    yield f"from rlplay.tasks import for_trl{', load_task' if named else ''}"
     yield from _import("rlplay.tasks.own_prompts", {
         "instructed": any(s.system_prompt for s in scenarios),
         "load_own": any(not s.task for s in scenarios),
@@ -28,7 +28,7 @@ def data_imports(scenarios: Sequence[Scenario]) -> Iterator[str]:
         "load_function": any(s.tools or s.environment_factory for s in scenarios),
         "load_reward": any(s.reward for s in scenarios),
     })  # fmt: skip
-    yield from _import("rlplay.tasks.own_task", {"make_task": any(map(names_function, tasks))})
+    yield from _import("rlplay.tasks.own_task", {"make_task": any(map(is_own_task, tasks))})
 
 
 def _import(module: str, names: dict[str, bool]) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _task(scenario: Scenario) -> str:
     """The task as an expression of the script."""
     if not scenario.task:
         return _own_dataset(scenario)
-    if names_function(scenario.task):
+    if is_own_task(scenario.task):
         return f"make_task({literal(absolute_entry(scenario.task))})"
     return f"load_task({literal(scenario.task)})"
 

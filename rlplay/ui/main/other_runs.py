@@ -21,7 +21,7 @@ from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
-from rlplay.trusted import strange
+from rlplay.trusted import consequences, strange
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.source import Source
@@ -68,9 +68,7 @@ class OtherRuns:
         from rlplay.ui.main.copying import CopyingScreen
 
         if asked := strange(code_of_run(scenario_of(one.run.started), one.run.timeline)):
-            words = (
-                f"No branch: the run names the code of {', '.join(asked)}. 'rlplay resume' asks whether to trust it."
-            )
+            words = f"No branch: the run would {consequences(asked)}. 'rlplay resume' asks whether to trust it."
             self._app.notify(visible(words), severity="error", markup=False)
             return
         made, copying = False, CopyingScreen(number)

@@ -1,0 +1,111 @@
+"""TextArena: text games. Those for one player are played; their reward comes at the end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from rlplay.containment import OwnError, contained
+from rlplay.spelling import did_you_mean
+from rlplay.tasks.library.entry import Entry, LibraryFunction
+from rlplay.tasks.library.prompts import divided
+from rlplay.tasks.library.replayed import Replayed, Said
+from rlplay.tasks.own_rewards import as_environment, as_reward
+from rlplay.tasks.task import Completion, Example, Reply, Task, chat, own_turns
+from rlplay.trace.text import quote
+
+_AT_ONCE = 512  # games going
+
+
+def task(entry: Entry) -> Task:
+    """The games of the seeds `seed` to `seed` + `size`; other options are those of the game itself."""
+    library = entry.library()
+    known = sorted(entry.library("envs.registration").ENV_REGISTRY)
+    if entry.name not in known:
+        raise OwnError(f"TextArena has no game {quote(entry.name)}{did_you_mean(entry.name, known)}")
+    games = Replayed(entry.text, lambda: _Game(library, entry), _AT_ONCE)
+    seeds = range(entry.seed, entry.seed + entry.size)
+    with contained(entry.text, entry.failed):
+        train, held_out = divided(Example(chat(games.first(seed)), {"seed": seed}) for seed in seeds)
+
+    def answer(example: Example, turns: Sequence[str]) -> Reply | None:
+        said = games.reply(example.columns["seed"], turns)
+        return None if said.over else Reply(said.text)
+
+    def outcome(completions: list[Completion], seed: list[int]) -> list[float]:
+        """The game's own reward once it is over; 0 for one that was cut off before."""
+        both = zip(seed, map(own_turns, completions), strict=True)
+        ends = [games.replies(each, turns)[-1:] for each, turns in both]
+        return [float(end[0].reward or 0.0) if end else 0.0 for end in ends]
+
+    reward = as_reward(LibraryFunction(entry, "outcome", outcome))
+    return Task(
+        name=entry.name,
+        summary=f"{entry.size} seeds of TextArena's {entry.name}",
+        train=train,
+        held_out=held_out,
+        rewards={"outcome": reward},
+        gold={"outcome": reward},
+        environment=as_environment(LibraryFunction(entry, "answer", answer)),
+    )
+
+
+class _Game:
+    """One game. It draws from random numbers of its own: TextArena takes Python's and numpy's, which are global."""
+
+    def __init__(self, library: Any, entry: Entry) -> None:
+        self._library, self._entry = library, entry
+        self._game = library.make(entry.name, **entry.options)
+        self._inner = self._game
+        while isinstance(self._inner, library.Wrapper):  # which would repeat all that has been said
+            self._inner = self._inner.env
+        self._random: tuple[Any, Any] = random.Random(0).getstate(), np.random.RandomState(0).get_state()
+
+    def begin(self, seed: int) -> str:
+        """Begin again; what the player reads first."""
+        self._random = random.Random(seed).getstate(), np.random.RandomState(seed).get_state()
+        with self._own_randomness():
+            try:
+                self._game.reset(num_players=1, seed=seed)
+            except AssertionError as error:
+                raise OwnError(
+                    f"{self._entry.text} is not for one player, and rlplay has no opponent to offer: {error}"
+                ) from None
+            return self._heard()
+
+    def step(self, turn: str) -> Said:
+        """The reply to a turn."""
+        with self._own_randomness():
+            over, _ = self._game.step(action=turn)
+            if not over:
+                return Said(self._heard())
+            rewards, _ = self._game.close()
+            return Said("", True, float((rewards or {}).get(0, 0.0)))
+
+    def close(self) -> None:
+        """A game holds nothing."""
+
+    def _heard(self) -> str:
+        """What the game has said since the player's last turn."""
+        player, messages = self._inner.get_observation()
+        if player != 0:
+            raise OwnError(f"{self._entry.text} is not for one player, and rlplay has no opponent to offer")
+        own = self._library.ObservationType.PLAYER_ACTION
+        said = [str(text).strip() for sender, text, kind in messages if not (kind == own and sender == player)]
+        return "\n".join(filter(None, said)) or "Go on."
+
+    @contextmanager
+    def _own_randomness(self) -> Iterator[None]:
+        before = random.getstate(), np.random.get_state()
+        random.setstate(self._random[0])
+        np.random.set_state(self._random[1])
+        try:
+            yield
+        finally:
+            self._random = random.getstate(), np.random.get_state()
+            random.setstate(before[0])
+            np.random.set_state(before[1])
