@@ -185,6 +185,7 @@ def _sample(rng: np.random.Generator, number: int, shape: tuple[int, int], lengt
     logits[np.arange(len(token_ids)), token_ids] += rng.uniform(4, 12, len(token_ids))
     drift = rng.normal(0, min(0.3, 0.02 * (number - 1)), logits.shape)
     old = _log_softmax(logits)
+    logprobs, entropy = old[np.arange(len(token_ids)), token_ids], -(np.exp(old) * old).sum(axis=1)
     top = np.argsort(-old, axis=1)[:, :CANDIDATES].astype(np.int32)
     shown = sorted({*top.ravel().tolist(), *token_ids.tolist()})
     sampled = Sampled(
@@ -202,8 +203,9 @@ def _sample(rng: np.random.Generator, number: int, shape: tuple[int, int], lengt
         token_ids=token_ids,
         texts=[{ROCKET[0]: "", ROCKET[1]: "🚀 "}.get(piece, piece) for row in rows for piece in row],
         mask=np.ones(len(token_ids), dtype=np.uint8),
-        old_logprobs=old[np.arange(len(token_ids)), token_ids].astype(np.float32),
-        entropy=-(np.exp(old) * old).sum(axis=1).astype(np.float32),
+        old_logprobs=logprobs.astype(np.float32),
+        # The tokens were not drawn from this policy; the policy's own would be as unlikely as its entropy says.
+        entropy=(entropy * -logprobs.mean() / entropy.mean()).astype(np.float32),
         top_ids=top,
         top_logprobs=np.take_along_axis(old, top, axis=1).astype(np.float32),
         truncated=np.array([row[-1] != END for row in rows], dtype=np.uint8),

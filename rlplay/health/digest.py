@@ -14,7 +14,6 @@ from rlplay.health.counts import (
     broken_marks,
     compared,
     containing,
-    long_answers,
     marked,
     marks_within,
     openings,
@@ -22,8 +21,8 @@ from rlplay.health.counts import (
     tails,
     texts,
     values,
-    whole_marks,
 )
+from rlplay.health.sampler_numbers import SamplerGap, Surprise, against_reference, most_unlikely, sampler_gap, surprise
 from rlplay.trace.records import Array, Sampled, spans
 from rlplay.trace.update import Update
 
@@ -46,7 +45,7 @@ class AnswerExample:
     place: TokenPlace
     prompt: str
     answer: str
-    reward: float | None
+    reward: float
     columns: dict[str, str]
 
 
@@ -61,8 +60,6 @@ class Digest:
     walks: bool  # moves in a small world, and not text
     tokens: bool  # whether tokens are on record, and not only the words of another trainer's answers
     prompts_known: bool  # whether the prompts' tokens are on record
-    prompt_tokens: int  # of all prompts together
-    template_marks: int  # in the prompts, each one token
     groups: int
     cut: int
     ends_known: bool  # whether the run says which answers were cut
@@ -79,7 +76,6 @@ class Digest:
     empty: int  # answers that are nothing but the token that ends them
     shift: float | None  # how much probability the update moved, see `_shift`
     repeats: float  # mean seq-rep-4
-    long_answers: int  # of at least twice the tokens of which repeated sequences are counted
     mismatch: float | None  # mean k3 between the log-probabilities that sampled and those of the first step, nats
     apart: bool  # whether another program sampled, such as vLLM
     broken_marks: dict[str, int]
@@ -87,7 +83,10 @@ class Digest:
     marks_within: Counter[str]
     tails: Counter[str]
     examples: tuple[AnswerExample, ...]
-    places: dict[str, TokenPlace]  # "cut", "mark", "repeated", "longest", "mismatch", "moved"
+    places: dict[str, TokenPlace]  # "cut", "mark", "repeated", "longest", "mismatch", "moved", "unlikely"
+    surprise: Surprise | None = None
+    gap: SamplerGap | None = None
+    ahead_of_reference: tuple[float, float] | None = None  # see `against_reference`
 
 
 def digest(update: Update) -> Digest | None:
@@ -108,6 +107,8 @@ def digest(update: Update) -> Digest | None:
         places["repeated"] = _last_token(update.number, sampled, int(repeats.argmax()))
     if len(marks := marked(sampled)):
         places["mark"] = _place(update, int(marks[0]))
+    if (token := most_unlikely(sampled)) is not None:
+        places["unlikely"] = _place(update, token)
     for name, found in (("mismatch", mismatch), ("moved", _moved(update))):
         if found is not None:
             places[name] = found[1]
@@ -119,8 +120,6 @@ def digest(update: Update) -> Digest | None:
         walks=sampled.survey is not None,
         tokens=bool((sampled.token_ids >= 0).all()),
         prompts_known=any(sampled.prompt_texts),
-        prompt_tokens=len(sampled.prompt_ids),
-        template_marks=whole_marks(sampled),
         groups=len(np.unique(sampled.group)),
         cut=int(sampled.truncated.sum()),
         ends_known=sampled.ends_known,
@@ -137,7 +136,6 @@ def digest(update: Update) -> Digest | None:
         empty=int(((lengths == 1) & (sampled.truncated == 0)).sum()),
         shift=_shift(update),
         repeats=float(repeats.mean()),
-        long_answers=long_answers(sampled),
         mismatch=None if mismatch is None else mismatch[0],
         apart=sampled.sampling_logprobs is not None,
         broken_marks=broken_marks(sampled),
@@ -146,6 +144,9 @@ def digest(update: Update) -> Digest | None:
         tails=tails(sampled),
         examples=_examples(update, answers, rewards, held),
         places=places,
+        surprise=surprise(update),
+        gap=sampler_gap(update),
+        ahead_of_reference=against_reference(update),
     )
 
 
@@ -250,7 +251,7 @@ def _examples(update: Update, answers: list[str], rewards: Array, held: dict[str
             TokenPlace(update.number, row),
             sampled.prompts[int(sampled.group[row])],
             answers[row],
-            float(rewards[row]) if np.isfinite(rewards[row]) else None,
+            float(rewards[row]),
             values(sampled.columns[int(sampled.group[row])]) if sampled.columns else {},
         )
         for row in firsts

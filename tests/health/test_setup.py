@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from rlplay.health import ending_checks as ending
 from rlplay.health import setup_checks as setup
+from rlplay.health.finding import Evidence
 from tests.health.evidence import evidence, seen_at
 
 
@@ -53,30 +55,6 @@ def test_a_template_that_does_not_open_the_answer(fields: dict[str, Any], title:
         assert (found.place.update, found.place.answer) == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("mismatch", "apart", "found"),
-    [
-        ([1.0, 1.0, 1.0, 0.1, 1e-3, 0.2], False, "0.001"),
-        ([1.0, 1.0, 1.0, 0.1, 9e-4, 0.2], False, None),
-        ([0.0, 0.0, 0.0, 0.1, 0.3, 0.2], False, "0.1"),
-        ([0.0, 0.0, 0.0, None, None, 0.2], False, "0.2"),
-        ([1e-2] * 6, True, "0.01"),
-        ([9e-3] * 6, True, None),
-        (None, False, None),
-    ],
-)
-def test_a_sampler_that_disagrees(mismatch: Any, apart: bool, found: str | None) -> None:
-    run = evidence(mismatch=mismatch, apart=apart)
-    finding = setup.mismatch(run)
-    assert (finding is None) == (found is None)
-    if finding is not None:
-        assert f"a KL of {found} nats per token" in finding.evidence
-        assert ("nearly equal" in finding.evidence) == apart
-        assert "of update 6" in finding.evidence
-        assert seen_at(finding) == (6, "mismatch")
-        assert setup.agrees(run) == f"KL {found} nats per token before the first step"
-
-
 def test_answers_of_which_none_ends() -> None:
     run = evidence(
         2,
@@ -85,16 +63,16 @@ def test_answers_of_which_none_ends() -> None:
         tails=[Counter({" so": 3, " a": 4}), Counter({" so": 5})],
         marks_within=Counter({"</s>": 7}),
     )
-    found = ending.no_end(run)
+    found = setup.no_end(run)
     assert found is not None
     assert found.evidence == (
         "All 32 answers so far were cut at 32 tokens; not one ended. The commonest last words are “so”, in 8 of them."
     )
     assert (found.settings, seen_at(found)) == (("max_completion_length",), (2, "cut"))
-    words = ending.no_end(evidence(2, cut=16, tokens=False, tails=Counter({"so": 1})))
+    words = setup.no_end(evidence(2, cut=16, tokens=False, tails=Counter({"so": 1})))
     assert words is not None
     assert "were cut; not one ended" in words.evidence
-    marked = ending.no_end(
+    marked = setup.no_end(
         evidence(
             2, cut=16, marks_within=[Counter({"</s>": 7, "<s>": 9}), Counter({"</s>": 9})], ends={7: "<|z|>", 3: "</a>"}
         )
@@ -104,12 +82,12 @@ def test_answers_of_which_none_ends() -> None:
         "not one ended. 16 of them contain </s>, and go on. The run waits for </a> (id 3), <|z|> (id 7)."
     )
     assert (marked.settings, seen_at(marked)) == ((), (2, "mark"))
-    silent = ending.no_end(evidence(2, cut=16, marks_within=Counter({"</s>": 8}), places={}))
+    silent = setup.no_end(evidence(2, cut=16, marks_within=Counter({"</s>": 8}), places={}))
     assert silent is not None
     assert silent.evidence.endswith("and go on.")
     assert silent.place is None
-    assert ending.no_end(evidence(1, cut=16, tails=Counter(" "))) is None
-    assert ending.no_end(evidence(2, cut=[16, 15], tails=Counter(" "))) is None
+    assert setup.no_end(evidence(1, cut=16, tails=Counter(" "))) is None
+    assert setup.no_end(evidence(2, cut=[16, 15], tails=Counter(" "))) is None
 
 
 @pytest.mark.parametrize(
@@ -125,22 +103,13 @@ def test_answers_of_which_none_ends() -> None:
 )  # fmt: skip
 def test_cut_answers_cost_something_or_not(fields: dict[str, Any], costs: bool, said: str) -> None:
     run = evidence(cut=5, limit=24, **fields)
-    found = ending.cut_costs(run) if costs else ending.cut_anyway(run)
+    found = setup.cut_costs(run) if costs else setup.cut_anyway(run)
     assert found is not None
     assert found.evidence == "5 of 16 answers were cut at 24 tokens." + (said and f" They earned {said}.")
     assert (found.settings, seen_at(found)) == (("max_completion_length",), (6, "cut"))
-    assert (ending.cut_anyway(run) if costs else ending.cut_costs(run)) is None
-    for check in (ending.cut_costs, ending.cut_anyway):
-        assert check(evidence(cut=[9, 9, 9, 9, 9, 6], answers=20, **fields)) is None, "30 % is usual"
-        assert check(evidence(1, cut=4, answers=4, **fields)) is None, "four answers are few"
-
-
-def test_of_small_batches_the_last_sixteen_answers_count() -> None:
-    small = {"answers": 4, "limit": 24}
-    assert ending.cut_costs(evidence(cut=[4, 4, 2, 1, 1, 0], **small)) is None, "4 of 16"
-    found = ending.cut_costs(evidence(cut=[4, 4, 2, 2, 1, 1], **small))
-    assert found is not None
-    assert found.evidence == "6 of the last 16 answers were cut at 24 tokens."
+    assert (setup.cut_anyway(run) if costs else setup.cut_costs(run)) is None
+    for check in (setup.cut_costs, setup.cut_anyway):
+        assert check(evidence(cut=[5, 5, 5, 5, 5, 3], answers=10, **fields)) is None, "30 % is usual"
 
 
 def test_a_temperature_that_is_too_high() -> None:
@@ -154,3 +123,23 @@ def test_a_temperature_that_is_too_high() -> None:
     assert setup.hot(evidence(series=open_ended, settings={"temperature": 1.2})) is None
     assert setup.hot(evidence(series={"entropy": [9, 9, 9, 2.9, 3.0, 3.0]}, settings={"temperature": 2.0})) is None
     assert setup.hot(evidence(settings={"temperature": 2.0})) is None
+
+
+@pytest.mark.parametrize(
+    ("fine", "run", "words"),
+    [
+        (setup.finite, evidence(), "no NaN or inf"),
+        (setup.finite, evidence(finished=False), ""),
+        (setup.fits, evidence(), "the tokenizer knows the template's marks"),
+        (setup.fits, evidence(tokens=False), ""),
+        (setup.fits, evidence(broken_marks={"a": 2}), ""),
+        (setup.ends, evidence(cut=3), "13 of 16 answers ended before the max length"),
+        (setup.ends, evidence(ends_known=False), ""),
+        (setup.ends, evidence(tokens=False), ""),
+        (setup.cool, evidence(series={"entropy": [1, 2.0]}), "entropy 2 nats at 1"),
+        (setup.cool, dataclasses.replace(evidence(series={"entropy": [2.0]}), on_record=()), "entropy 2 nats"),
+        (setup.cool, evidence(), ""),
+    ],
+)
+def test_the_numbers_behind_a_tick(fine: Callable[[Evidence], str], run: Evidence, words: str) -> None:
+    assert fine(run) == words
