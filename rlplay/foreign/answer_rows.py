@@ -25,7 +25,7 @@ _TRL, _VERL = {"step", "prompt", "completion", "advantage", "image"}, {"input", 
 
 def trl(update: int, found: Sequence[Row]) -> Rollouts:
     """TRL's table; a column of numbers is a reward. The weights of several are unknown: they count as 1 each."""
-    names = [name for name in found[0] if name not in _TRL and all(_is_number(row.get(name)) for row in found)]
+    names = [name for name in found[0] if name not in _TRL and all(is_number(row.get(name)) for row in found)]
     rewards = {name: [row[name] for row in found] for name in names}
     answers = [
         TextAnswer(row["prompt"], [(text_of(row["completion"]), True)],
@@ -37,7 +37,7 @@ def trl(update: int, found: Sequence[Row]) -> Rollouts:
 
 def verl(update: int, found: Sequence[Row]) -> Rollouts:
     """verl's rows; `score` is the reward, and other numbers are only tracked."""
-    extra = [name for name in found[0] if name not in _VERL and all(_is_number(row.get(name)) for row in found)]
+    extra = [name for name in found[0] if name not in _VERL and all(is_number(row.get(name)) for row in found)]
     rewards = {name: [row[name] for row in found] for name in ("score", *extra)}
     answers = [
         TextAnswer(row["input"], [(str(row["output"]), True)],
@@ -92,7 +92,7 @@ def worded(
     mask = np.array([own for words in pieces for _, own in words], dtype=np.uint8)
     cut = [each.truncated for each in answers]
     return Rollouts(
-        update=update, prompts=[_heading(each.prompt) for each in firsts], columns=[each.column for each in firsts],
+        update=update, prompts=[heading(each.prompt) for each in firsts], columns=[each.column for each in firsts],
         group=np.array([ids[key] for key in keys], dtype=np.int32), lengths=lengths,
         texts=[word for words in pieces for word, _ in words], mask=None if mask.all() else mask,
         truncated=None if None in cut else np.array(cut, dtype=np.uint8),
@@ -102,7 +102,7 @@ def worded(
     )  # fmt: skip
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
@@ -116,7 +116,7 @@ def _content(content: Any) -> str:
     return "".join(str(each.get(each.get("type"), "")) if isinstance(each, dict) else str(each) for each in parts)
 
 
-def _heading(prompt: Any) -> str:
+def heading(prompt: Any) -> str:
     """The text of a prompt: as it is, or of its last user turn."""
     if isinstance(prompt, str):
         return prompt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,18 +22,28 @@ _DIGITS = 9
 """Of an update's number in a name."""
 SETTLED = 1.0
 """Seconds after which a file that nobody wrote to is taken to be complete, if it is the newest."""
+FIRST_UPDATE = 900.0
+"""Seconds without any file of a training pass after which it is taken that the trainer writes none."""
 PATIENCE = 60.0
 """Seconds for which a file that cannot be read yet is taken to be half written."""
 
 
 def layout_of(folder: Path) -> FileLayout | None:
     """The layout of the files in a folder; None if it is none of them."""
-    return next((layout for layout in LAYOUTS if any(_files(folder, layout))), None)
+    return next((each for each in LAYOUTS if any(_files(folder, each)) and _is_there(folder, each.beside)), None)
+
+
+def _is_there(folder: Path, pattern: str) -> bool:
+    return not pattern or any(folder.glob(pattern))
 
 
 def _files(folder: Path, layout: FileLayout) -> Iterator[tuple[int, Path]]:
-    for path in folder.glob(layout.pattern):
-        found = layout.number.search(path.relative_to(folder).as_posix())
+    return _numbered(folder, layout.pattern, layout.number)
+
+
+def _numbered(folder: Path, pattern: str, number: re.Pattern[str]) -> Iterator[tuple[int, Path]]:
+    for path in folder.glob(pattern):
+        found = number.search(path.relative_to(folder).as_posix())
         if found and len(found[1]) <= _DIGITS:
             yield int(found[1]), path
 
@@ -74,13 +85,25 @@ class Files:
             )
         for number in sorted(number for number in updates if number > self._done):
             try:
-                if not (number < max(updates) or self._settled(updates[number])):
+                if not self._complete(number, updates):
                     break
                 found += self._records(number, updates[number])
             except HalfWrittenError:
                 break
             self._done = number
         return found
+
+    def _complete(self, number: int, updates: Mapping[int, list[Path]]) -> bool:
+        """Whether nothing more will be written of an update."""
+        if not self._layout.companions:
+            return number < max(updates) or self._settled(updates[number])
+        followed = [each for each in updates if len(updates[each]) > 1]
+        if number in followed:
+            return number < max(followed) or self._settled(updates[number])
+        if followed:
+            return number < max(followed)
+        # Where nothing has followed yet, a trainer may be at its first update, or write no such files.
+        return number + 1 < max(updates) or min(map(age, updates[number])) > FIRST_UPDATE
 
     def _settled(self, paths: list[Path]) -> bool:
         if self._layout.marker and any(self.path.glob(self._layout.marker)):  # this version of the trainer writes them
@@ -94,6 +117,9 @@ class Files:
         found: dict[int, list[Path]] = {}
         for number, path in files:
             found.setdefault(number + (self._first == 0), []).append(path)  # rlplay's first update is 1
+        for number, path in sorted(_numbered(self.path, self._layout.companions or "-", self._layout.companion)):
+            if (update := number + (self._first == 0)) in found:
+                found[update].append(path)
         return found
 
     def _records(self, number: int, paths: list[Path]) -> list[AnyRecord]:

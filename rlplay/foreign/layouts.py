@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlplay.foreign import answer_rows as rows
-from rlplay.foreign import nemo_rl, prime_rl, tinker
+from rlplay.foreign import nemo_rl, prime_rl, slime, tinker
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.json_lines import check_file, lines
 from rlplay.record.format import Rollouts, Step
@@ -38,6 +38,12 @@ class FileLayout:
     rollouts: Callable[[int, list[Row]], Rollouts]
     first: int | None = None
     """The number of the first update; None: 0 or 1, as the first file says."""
+    beside: str = ""
+    """What tells the folder from that of another trainer, which writes the same files."""
+    companions: str = ""
+    """Files with more of an update, which follow later, where the trainer writes them."""
+    companion: re.Pattern[str] = re.compile(r"$^")
+    """Finds the update in the path of such a file."""
     marker: str = ""
     """A file that stands beside complete ones, where the trainer's version writes it."""
     about: Callable[[Path], dict[str, Any]] = _nothing
@@ -68,6 +74,9 @@ LAYOUTS = (
            marker="token_exports/step_*/STABLE", step=prime_rl.step),
     FileLayout("tinker-cookbook", _SUMMARIES, re.compile(r"iteration_(\d+)/"), lines, tinker.summaries, 0,
            about=tinker.configured),
+    *(FileLayout(source, "rollout_data/*.pt", re.compile(r"^rollout_data/(\d+)\.pt$"), slime.read, slime.rollouts, 0,
+                 beside=beside, companions="train_data/*.pt", companion=re.compile(r"^train_data/(\d+)_\d+\.pt$"))
+      for source, beside in (("miles", "dashboard_columns"), ("slime", ""))),
     FileLayout("NeMo-RL", "train_data_step*.jsonl", re.compile(r"^train_data_step(\d+)\.jsonl$"), nemo_rl.read,
            nemo_rl.rollouts, 1),
     FileLayout("verl", "*.jsonl", re.compile(r"^(\d+)\.jsonl$"), lines, rows.verl),

@@ -91,9 +91,10 @@ def test_the_token_database(tmp_path: Path) -> None:
 
 
 def test_health_counts_no_tokens_where_words_stand_for_them(tmp_path: Path) -> None:
-    write_segment(tmp_path / "run", "a", token_rows(0))
+    rows = [row | {"group_idx": row["group_idx"] + 2 * more} for more in range(16) for row in token_rows(0)]
+    write_segment(tmp_path / "run", "a", rows)
     found = {finding.name: finding.evidence for finding in examine_run(Copy(tmp_path / "run").path)[1]}
-    assert found["truncated"] == ("2 of 4 answers were cut. They earned 0.5 on average, those that ended 1.5.")
+    assert found["truncated"] == ("32 of 64 answers were cut. They earned 0.5 on average, those that ended 1.5.")
 
 
 def test_tokens_without_texts_say_how_to_keep_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
