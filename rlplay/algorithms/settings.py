@@ -47,6 +47,12 @@ Controller = Literal["fixed", "ziegler", "ppo"]
 Labeller = Literal["gold", "user"]
 Observing = Literal["full", "light"]
 
+ANY_LOSS = (
+    "num_generations", "max_completion_length", "temperature", "top_p", "top_k", "num_iterations",
+    "per_device_train_batch_size", "gradient_checkpointing", "learning_rate", "lr_scheduler_type", "warmup_steps",
+    "weight_decay", "max_grad_norm",
+)  # fmt: skip
+"""Options of TRL's trainers that are settings here and mean the same whatever the loss is."""
 CHOICES: dict[str, Mapping[str, Choice]] = {
     "returns": RETURNS,
     "baseline": BASELINES,

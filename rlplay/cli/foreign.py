@@ -36,17 +36,18 @@ def attach(folder: Path, port: int | None) -> int:
 
 
 @click.command("import", epilog="Example: rlplay import outputs/my-run")
-@click.argument("folder", type=_FOLDER)
+@click.argument("origin", metavar="FOLDER_OR_FILE", type=click.Path(path_type=Path))
 @click.option("--follow", is_flag=True, help="Go on until ctrl+c: add every update that the trainer writes.")
-def import_run(folder: Path, follow: bool) -> None:
+def import_run(origin: Path, follow: bool) -> None:
     """Read the run of another trainer as rlplay's own.
 
-    FOLDER is what RlplayCallback or rlplay.record wrote, or a trainer's own files; docs/other-trainers.md lists them.
+    FOLDER_OR_FILE is what RlplayCallback or rlplay.record wrote, a trainer's own files, or its curves, such as those of
+    TensorBoard, W&B (offline) and trackio; docs/other-trainers.md lists them.
     """
     from rlplay.foreign.copy import Copy
     from rlplay.trace.runfile import RunReader
 
-    copy = Copy(folder)
+    copy = Copy(origin)
     with RunReader(copy.path) as run:
         seen = len(run.updates())
         read = f"{seen} {'update' if seen == 1 else 'updates'} in {visible(str(copy.path))}"
@@ -56,12 +57,12 @@ def import_run(folder: Path, follow: bool) -> None:
             copy.pull()
             for number, metrics in run.metrics():
                 if number > seen:
-                    click.echo(_line(number, metrics.get("reward")))
+                    click.echo(_line(number, run.history().clock.aside(number), metrics.get("reward")))
                     seen = number
 
 
-def _line(number: int, reward: float | None) -> str:
-    return f"update {number}" + ("" if reward is None else f"   reward {reward:.3f}".replace("-", "−"))
+def _line(number: int, step: str, reward: float | None) -> str:
+    return f"update {number}{step}" + ("" if reward is None else f"   reward {reward:.3f}".replace("-", "−"))
 
 
 COMMANDS = (attach, import_run)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from rlplay.cli.options import AS_JSON
 from rlplay.cli.types import RUN
-from rlplay.trace.text import visible, visible_json, visible_lines
+from rlplay.trace.text import visible, visible_lines
 
 
 @click.command(epilog="Example: rlplay health last")
 @click.argument("recorded", metavar="RUN", type=RUN)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object with the findings.")
+@AS_JSON
 def health(recorded: Path, as_json: bool) -> int:
     """Say why a recorded run does not learn.
 
@@ -21,19 +21,20 @@ def health(recorded: Path, as_json: bool) -> int:
     no problem found, 1 at least one.
     """
     from rlplay.health.examine import verdicts
-    from rlplay.health.findings_report import heading, plain, said, written
+    from rlplay.health.findings_report import called, heading, said, written
     from rlplay.health.health_of_run import examine_run, undone
 
     run, found = examine_run(recorded)
     if as_json:
-        content = {"run": str(recorded), "update": run.last if run else 0, "findings": [plain(each) for each in found]}
-        click.echo(visible_json(json.dumps(content, ensure_ascii=False, allow_nan=False)))
+        from rlplay.printed import health_report, json_line
+
+        click.echo(json_line(health_report(recorded, run, found)))
         return int(bool(found))
     if run is None:
         click.echo(f"{visible(recorded.stem)} {_nothing(undone(recorded))}")
         return 0
-    click.echo(f"{visible(recorded.stem)}, update {run.last}: {heading(found)}\n")
-    for line in written(found):
+    click.echo(f"{visible(recorded.stem)}, {called(run.last, run)}: {heading(found)}\n")
+    for line in written(found, run):
         click.echo(visible_lines(line))
     for each in verdicts(run, found):
         click.echo(visible_lines(said(each)))

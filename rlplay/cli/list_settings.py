@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import click
 
+from rlplay.cli.options import AS_JSON
 from rlplay.cli.table import table
 from rlplay.cli.types import SETTING
 
@@ -16,7 +17,8 @@ _WIDTH, _INDENT = 110, 4
 
 @click.command(epilog="Example: rlplay settings beta")
 @click.argument("name", type=SETTING, required=False)
-def settings(name: str | None) -> None:
+@AS_JSON
+def settings(name: str | None, as_json: bool) -> None:
     """List every setting, or explain one.
 
     The list has each setting's default, its meaning and what it takes. --set NAME=VALUE changes one, and so
@@ -24,8 +26,27 @@ def settings(name: str | None) -> None:
     """
     from rlplay.trace.text import visible_lines
 
+    if as_json:
+        click.echo(_as_json(name))
+        return
     for line in _all() if name is None else _one(name):
         click.echo(visible_lines(line))
+
+
+def _as_json(name: str | None) -> str:
+    from rlplay.algorithms.knobs import KNOBS
+    from rlplay.algorithms.settings import Settings, takes
+    from rlplay.printed import ListedSetting, SettingList, json_line
+
+    listed = [
+        ListedSetting(
+            name=knob.name, title=knob.title, group=knob.group, default=getattr(Settings(), knob.name),
+            takes=takes(knob.name), meaning=knob.meaning, effect=knob.effect,
+        )
+        for knob in KNOBS.values()
+        if name in (None, knob.name)
+    ]  # fmt: skip
+    return json_line(SettingList(settings=listed))
 
 
 def _all() -> Iterator[str]:

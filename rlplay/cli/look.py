@@ -1,10 +1,7 @@
-"""Commands that show or export something: scenarios, recorded runs, algorithms, the installation."""
+"""Commands that show or export something: a scenario, a recorded run, algorithms, the installation."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,20 +24,6 @@ _OF_WHOLE_RUN = ("html", "cast", "trl")
 def _echo(text: str) -> None:
     """Print text that may come from a foreign file."""
     click.echo(visible_lines(text))
-
-
-@click.command("list")
-def list_scenarios() -> None:
-    """List the lessons, chapter by chapter."""
-    from rlplay.scenario.course import chapters
-    from rlplay.scenario.loader import load
-
-    rows = [[(name, load(name).question) for name in chapter.lessons] for chapter in chapters()]
-    lines = iter(table([row for part in rows for row in part]))
-    for chapter, part in zip(chapters(), rows, strict=True):
-        _echo(f"{chapter.title}: {chapter.about}" if chapter.about else chapter.title)
-        for _ in part:
-            _echo(f"  {next(lines)}")
 
 
 @click.command(epilog="Example: rlplay show dpo")
@@ -83,63 +66,6 @@ def _settings(chosen: SomeSettings) -> None:
     for name, value in chosen.items():
         if name != "algorithm":
             _echo(f"           {name} = {written(value)}")
-
-
-@click.command()
-@click.option("--sizes", is_flag=True, help="Show how much disk each run file and its snapshots take.")
-def runs(sizes: bool) -> None:
-    """List the recorded runs, newest first."""
-    from rlplay import paths
-    from rlplay.cli.remove import written as size
-    from rlplay.trace.files_on_disk import files_on_disk
-    from rlplay.trace.runfile import RunReader
-    from rlplay.trace.runfile_format import RunFileError
-
-    found = paths.list_runs()
-    if not found:
-        _echo(f"No runs yet in {paths.runs_folder()}; 'rlplay' records one.")
-        return
-    numbers = ("update", "reward", "file", "snapshots") if sizes else ("update", "reward")
-    rows: list[tuple[str, ...]] = [("written", "run", "scenario", "model", *numbers)]
-    problems, total = [], 0
-    for path in found:
-        taken = files_on_disk(path)
-        total += taken.run_bytes + taken.snapshot_bytes
-        disk = (size(taken.run_bytes), size(taken.snapshot_bytes)) if sizes else ()
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
-        try:
-            with RunReader(path) as reader:
-                reward, started = reader.latest("reward"), reader.started
-                done = str(max(reader.updates(), default=0))
-        except RunFileError as error:
-            rows.append((when, path.stem, "", "cannot be read", "", "", *disk))
-            problems.append(str(error))
-            continue
-        rows.append((when, path.stem, started.title, started.model, done, _reward(reward), *disk))
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in table(_fitting(rows, room), right_aligned=numbers):
-        _echo(line)
-    if sizes:
-        count = f"{len(found)} run{'s' * (len(found) > 1)}"
-        _echo(f"\n{size(total)} in {count}; 'rlplay rm RUN' deletes one, with --snapshots only its snapshots")
-    for problem in problems:
-        click.echo(f"rlplay: {visible_lines(problem)}", err=True)
-
-
-def _reward(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}".replace("-", "−")
-
-
-def _fitting(rows: list[tuple[str, ...]], room: int | None) -> list[tuple[str, ...]]:
-    """The rows, without columns that the run's name repeats if there is no room for them."""
-    from rich.cells import cell_len
-
-    for name in ("scenario", "written"):
-        if room is None or max(map(cell_len, table(rows))) <= room:
-            break
-        at = rows[0].index(name)
-        rows = [(*row[:at], *row[at + 1 :]) for row in rows]
-    return rows
 
 
 @click.command(epilog="Example: rlplay export last --format jsonl --out run.jsonl")
@@ -263,4 +189,4 @@ def _written_out(name: str) -> Iterator[str]:
             yield from (f"{sign} {equation(left, right)}" for sign, right in (("-", old), ("+", new)) if right)
 
 
-COMMANDS = (list_scenarios, algorithms, show, runs, export, doctor)
+COMMANDS = (algorithms, show, export, doctor)

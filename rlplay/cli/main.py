@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from rlplay.cli import foreign, look, play
+from rlplay.cli import foreign, listing, look, play
 from rlplay.cli import new_scenario as new
 from rlplay.cli.health import health
 from rlplay.cli.list_settings import settings
@@ -97,7 +97,17 @@ def cli() -> None:
     join()
 
 
-for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS, *foreign.COMMANDS, health, remove, settings, trust):
+for command in (
+    *play.COMMANDS,
+    *new.COMMANDS,
+    *look.COMMANDS,
+    *listing.COMMANDS,
+    *foreign.COMMANDS,
+    health,
+    remove,
+    settings,
+    trust,
+):
     cli.add_command(command)
 
 

@@ -12,6 +12,7 @@ from rlplay.cli.types import ALGORITHM, DEVICE, PATH, WholeNumber
 DEVICE_OPTION = click.option(
     "--device", type=DEVICE, default="auto", metavar="NAME", show_default=True, help="cpu, cuda, cuda:1, mps or auto."
 )
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object; docs/json.md explains it.")
 _CHANGES = (
     click.option(
         "--model",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import TextIO
 
 from rlplay.health.finding import Finding
-from rlplay.health.findings_report import heading, plain, written
+from rlplay.health.findings_report import heading, written
+from rlplay.printed import Expectation, Printed, RunResult, UpdateNumbers, finite, json_line, number_or_null
 from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.script import Ask
 from rlplay.trace.parts import EVALUATE
 from rlplay.trace.records import Evaluated, Finished
-from rlplay.trace.text import visible, visible_json, visible_lines
+from rlplay.trace.text import visible, visible_lines
 
 _SHOWN = (
     ("reward", "reward"),
@@ -159,27 +158,16 @@ class TextReport(Report):
 
 
 class JsonLines(Report):
-    """For a program: one object per update, then one with the result; numbers that are not finite become null."""
+    """For a program: one object per update, then one with the result."""
 
     def update(self, number: int, metrics: dict[str, float], seconds: float, timings: dict[str, float]) -> None:
-        numbers = {"metrics": _finite(metrics), "seconds": seconds, "timings": _finite(timings)}
-        self._object({"type": "update", "update": number, **numbers})
+        self._object(UpdateNumbers(update=number, metrics=finite(metrics), seconds=seconds, timings=finite(timings)))
 
     def result(self, passed: bool, outcomes: Sequence[ClaimResult], run: str, findings: Sequence[Finding]) -> None:
         self.flush()
-        found = [{"text": o.text, "passed": o.passed, "value": _number(o.value)} for o in outcomes]
-        self._object({"type": "result", "passed": passed, "expectations": found, "run": run,
-                      "findings": [plain(each) for each in findings]})  # fmt: skip
+        found = [Expectation(text=o.text, passed=o.passed, value=number_or_null(o.value)) for o in outcomes]
+        self._object(RunResult(passed=passed, expectations=found, run=run, findings=list(findings)))
 
-    def _object(self, content: dict[str, Any]) -> None:
-        line = json.dumps(content, ensure_ascii=False, allow_nan=False)
-        self.out.write(f"{visible_json(line)}\n")
+    def _object(self, content: Printed) -> None:
+        self.out.write(f"{json_line(content)}\n")
         self.out.flush()
-
-
-def _number(value: float | None) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
-
-
-def _finite(numbers: dict[str, float]) -> dict[str, float | None]:
-    return {name: _number(value) for name, value in numbers.items()}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rlplay.algorithms.settings import Settings
-from rlplay.foreign.derived import ratio_and_clips
+from rlplay.foreign.derived import ratio_and_clips, step_numbers
 from rlplay.record.format import Ended, Rollouts, Step
 from rlplay.trace.clock import check_steps
 from rlplay.trace.records import LEFT_OUT, AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped, spans
@@ -59,13 +59,16 @@ class GatheredBatch:
         index = spans(self.offsets, rows)
         logprobs = np.concatenate([step.logprobs for _, step in steps])
         first = steps[0][1]
-        ratio, clips = ratio_and_clips(
-            logprobs, self.old_logprobs[index], self.advantages[index], self.mask[index], self.lengths[rows], settings
-        )
+        old, advantages, mask, lengths = (
+            self.old_logprobs[index], self.advantages[index], self.mask[index], self.lengths[rows]
+        )  # fmt: skip
+        ratio, clips = ratio_and_clips(logprobs, old, advantages, mask, lengths, settings)
         own_ratio, own_clips = (
             _all([getattr(s, name) for _, s in steps]) for name in ("importance_ratio", "clip_state")
         )
-        known = bool(np.isfinite(ratio).any())
+        clips = own_clips if own_clips is not None else clips if np.isfinite(ratio).any() else None
+        ratio = ratio if own_ratio is None else own_ratio
+        numbers = step_numbers(ratio, clips, logprobs - old, advantages, mask, lengths, settings)
         factor = self.correction[index]
         per_epoch = max(1, settings.num_minibatches)
         return Stepped(
@@ -77,11 +80,11 @@ class GatheredBatch:
             minibatches=per_epoch,
             rows=rows,
             logprobs=logprobs,
-            importance_ratio=ratio if own_ratio is None else own_ratio,
-            clip_state=own_clips if own_clips is not None else clips if known else None,
+            importance_ratio=ratio,
+            clip_state=clips,
             dloss_dlogp=_all([s.dloss_dlogp for _, s in steps], len(logprobs)),
             values=_all([step.values for _, step in steps]),
-            metrics=_means([step.metrics for _, step in steps]),
+            metrics=numbers | _means([step.metrics for _, step in steps]),
             tokens=None if first.tokens is None else sum(step.tokens or 0 for _, step in steps),
             left_out=None if np.isnan(factor).all() else np.where(factor == 0, MASKED, 0).astype(np.uint8),
         )

@@ -7,6 +7,8 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+from rlplay.foreign.curve_files.curve_run import CurveRun
+from rlplay.foreign.curve_files.formats import curve_log
 from rlplay.foreign.files import Files, layout_of
 from rlplay.foreign.foreign_run import ForeignRun, ForeignRunError
 from rlplay.foreign.lacking import lacking
@@ -24,7 +26,7 @@ class Copy:
     """The run file of a foreign run; several programs may keep the same one up to date."""
 
     def __init__(self, origin: Path) -> None:
-        """Read all that `origin`, a folder of another trainer, holds so far.
+        """Read all that `origin`, what another trainer has written, holds so far.
 
         Raises ForeignRunError if it holds no run that can be read, RunFileError if the run file cannot be written.
         """
@@ -71,8 +73,12 @@ class Copy:
 
 
 def name(origin: Path) -> str:
-    """What the run file is called: the folder's name, with its parent's where it says nothing by itself."""
-    own = origin.name.removesuffix(SUFFIX)
+    """What the run file is called: as the folder or file, with what it is in where that says nothing by itself."""
+    own = origin.stem if origin.is_file() else origin.name.removesuffix(SUFFIX)
+    if origin.parent.is_file():  # a run in a database
+        return f"{origin.parent.stem}-{own.replace('/', '-')}"
+    if origin.parent.name == "runs":  # where transformers has its event files, by host and time
+        return origin.parent.parent.name or own
     return f"{origin.parent.name}-{own}" if own.startswith("rlplay") and origin.parent.name else own
 
 
@@ -83,13 +89,16 @@ def _place(origin: Path, run_id: str) -> Path:
 
 
 def run_file(name_or_path: str | Path) -> Path:
-    """The run file that is named as for `find_run`, or an up-to-date copy of the run in another trainer's folder.
+    """The run file that is named as for `find_run`, or an up-to-date copy of another trainer's run.
+
+    That one is a folder, a file, or `PROJECT.db/RUN` in a database of trackio.
 
     Raises ValueError, one line, if no run or several match.
     """
-    if not Path(name_or_path).is_dir():
-        return find_run(name_or_path)
-    return Copy(Path(name_or_path)).path
+    path = Path(name_or_path)
+    if path.is_dir() or (path.suffix != SUFFIX and (path.is_file() or path.parent.is_file())):
+        return Copy(path).path
+    return find_run(name_or_path)
 
 
 def copy_again(run: RunReader) -> Copy | None:
@@ -115,4 +124,8 @@ def source_of(origin: Path) -> ForeignRun:
         return Segments(origin)
     if layout := layout_of(origin):
         return Files(origin, layout)
+    if log := curve_log(origin):
+        return CurveRun(log)
+    if not origin.is_dir():
+        raise ForeignRunError(f"{origin} is no file that rlplay can read; docs/other-trainers.md lists what it can")
     raise ForeignRunError(f"{origin} holds {lacking(origin)}")

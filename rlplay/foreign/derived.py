@@ -1,4 +1,4 @@
-"""Per-token quantities that follow from what a trainer recorded, by the formulas of `algorithms`: ratio, clipping."""
+"""What follows from what a trainer recorded, by the formulas of `algorithms`: ratios, clipping, and shares of both."""
 
 from __future__ import annotations
 
@@ -44,6 +44,39 @@ def ratio_and_clips(
         return known["ratio"][inside].astype(np.float32), np.zeros(len(logprobs), dtype=np.int8)
     state = call_choice(compute, NumpyArrays, known, settings) * sampled
     return known["ratio"][inside].astype(np.float32), state[inside].astype(np.int8)
+
+
+def step_numbers(
+    ratio: Array, clips: Array | None, log_ratio: Array, advantages: Array, mask: Array, lengths: Array,
+    settings: Settings,
+) -> dict[str, float]:  # fmt: skip
+    """The numbers of an optimizer step that its flat tokens say, under the names of the engine's `step_metrics`."""
+    counted = (mask == 1) & np.isfinite(ratio)
+    if settings.level_row.one_ratio:
+        firsts = np.zeros_like(counted)
+        firsts[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
+        counted &= firsts
+    if not counted.any():
+        return {}
+    ratio, (low, high) = ratio[counted], settings.clip_range
+    found = {"ratio_max": float(ratio.max())}
+    if clips is not None:
+        state = clips[counted]
+        shares = float((state < 0).mean()), float((state == 1).mean())
+        found |= {"clip_ratio/low_mean": shares[0], "clip_ratio/high_mean": shares[1]}
+        found["clip_ratio/region_mean"] = sum(shares)
+        if settings.delta is not None:
+            found["clip_ratio/delta_mean"] = float((state == 2).mean())
+    if not settings.algorithm:
+        return found
+    if settings.level_row.band:
+        moved = log_ratio[counted]
+        found["ratio_outside"] = float(((moved < -low) | (moved > high)).mean())
+    elif settings.surrogate_row.band:
+        found["ratio_outside"] = float(((ratio < 1 - low) | (ratio > 1 + high)).mean())
+    if settings.surrogate_row.cap:
+        found["cispo_clip_ratio"] = float(((ratio > high) & (advantages[counted] > 0)).mean())
+    return found
 
 
 def _inside(lengths: Array) -> Array:

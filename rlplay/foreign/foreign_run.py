@@ -52,9 +52,11 @@ def beginning(
     device: str = "",
     dtype: str = "",
     versions: Mapping[str, str] | None = None,
+    stage: str = "",
 ) -> Started:
-    """The first record of a run of the trainer `source`."""
-    scenario = Scenario(name=source.split(maxsplit=1)[0].lower() or "foreign", title=title or source, question="")
+    """The first record of a run of the trainer `source`; its `stage` is what the screen gives its room to."""
+    name = source.split(maxsplit=1)[0].lower() or "foreign"
+    scenario = Scenario(name=name, title=title or source, question="", stage=stage)
     return Started(
         update=0, run_id=run_id, scenario=scenario.name, scenario_text=msgspec.yaml.encode(scenario).decode(),
         title=scenario.title, settings=known_settings(settings or {}), seed=seed, model=model or "unknown model",

@@ -10,12 +10,6 @@ _HINTS = (
      "token_db=TokenDbConfig() in its Config write what rlplay reads"),
     (("global_step_*/actor",),
      "verl's checkpoints and no answers; trainer.rollout_data_dir=FOLDER writes them"),
-    (("checkpoint-*/trainer_state.json", "trainer_state.json"),
-     "checkpoints of transformers and no answers; TRL writes them with log_completions=True, and "
-     "callbacks=[RlplayCallback()] records all tokens"),
-    (("events.out.tfevents.*", "*/events.out.tfevents.*"),
-     "TensorBoard's curves and not the answers (OpenRLHF writes one answer of a step there); record them with "
-     "rlplay.record, as docs/other-trainers.md shows"),
 )  # fmt: skip
 """Files by which a folder is known, and what they hold."""
 

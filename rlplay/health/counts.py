@@ -67,6 +67,12 @@ def repetition(sampled: Sampled) -> Array:
     return np.array(shares)
 
 
+def long_answers(sampled: Sampled) -> int:
+    """How many answers have two 4-grams that do not overlap: in others nothing can repeat."""
+    own = np.concatenate([[0], np.cumsum(sampled.mask == 1)])
+    return int((own[sampled.offsets[1:]] - own[sampled.offsets[:-1]] >= 2 * _GRAM).sum())
+
+
 def compared(group: Array, rewards: Array, more: Array, kept: Array) -> WinCount:
     """Whether of two answers to one prompt the one with `more` earned more; pairs with equal `more` do not count.
 
@@ -145,6 +151,11 @@ def tails(sampled: Sampled) -> Counter[str]:
             last = sampled.token_ids[row][-max(1, (row.stop - row.start) // 4) :].tolist()
             found[sampled.pieces.get(Counter(last).most_common(1)[0][0], "?")] += 1
     return found
+
+
+def whole_marks(sampled: Sampled) -> int:
+    """How many tokens of the prompts are marks of a template."""
+    return sum(_MARK.fullmatch(piece) is not None for piece in sampled.prompt_texts)
 
 
 def broken_marks(sampled: Sampled) -> dict[str, int]:

@@ -14,6 +14,7 @@ from rlplay.health.counts import (
     broken_marks,
     compared,
     containing,
+    long_answers,
     marked,
     marks_within,
     openings,
@@ -21,6 +22,7 @@ from rlplay.health.counts import (
     tails,
     texts,
     values,
+    whole_marks,
 )
 from rlplay.health.sampler_numbers import SamplerGap, Surprise, against_reference, most_unlikely, sampler_gap, surprise
 from rlplay.trace.records import Array, Sampled, spans
@@ -45,7 +47,7 @@ class AnswerExample:
     place: TokenPlace
     prompt: str
     answer: str
-    reward: float
+    reward: float | None
     columns: dict[str, str]
 
 
@@ -60,6 +62,8 @@ class Digest:
     walks: bool  # moves in a small world, and not text
     tokens: bool  # whether tokens are on record, and not only the words of another trainer's answers
     prompts_known: bool  # whether the prompts' tokens are on record
+    prompt_tokens: int  # of all prompts together
+    template_marks: int  # in the prompts, each one token
     groups: int
     cut: int
     ends_known: bool  # whether the run says which answers were cut
@@ -76,6 +80,7 @@ class Digest:
     empty: int  # answers that are nothing but the token that ends them
     shift: float | None  # how much probability the update moved, see `_shift`
     repeats: float  # mean seq-rep-4
+    long_answers: int  # of at least twice the tokens of which repeated sequences are counted
     mismatch: float | None  # mean k3 between the log-probabilities that sampled and those of the first step, nats
     apart: bool  # whether another program sampled, such as vLLM
     broken_marks: dict[str, int]
@@ -120,6 +125,8 @@ def digest(update: Update) -> Digest | None:
         walks=sampled.survey is not None,
         tokens=bool((sampled.token_ids >= 0).all()),
         prompts_known=any(sampled.prompt_texts),
+        prompt_tokens=len(sampled.prompt_ids),
+        template_marks=whole_marks(sampled),
         groups=len(np.unique(sampled.group)),
         cut=int(sampled.truncated.sum()),
         ends_known=sampled.ends_known,
@@ -136,6 +143,7 @@ def digest(update: Update) -> Digest | None:
         empty=int(((lengths == 1) & (sampled.truncated == 0)).sum()),
         shift=_shift(update),
         repeats=float(repeats.mean()),
+        long_answers=long_answers(sampled),
         mismatch=None if mismatch is None else mismatch[0],
         apart=sampled.sampling_logprobs is not None,
         broken_marks=broken_marks(sampled),
@@ -251,7 +259,7 @@ def _examples(update: Update, answers: list[str], rewards: Array, held: dict[str
             TokenPlace(update.number, row),
             sampled.prompts[int(sampled.group[row])],
             answers[row],
-            float(rewards[row]),
+            float(rewards[row]) if np.isfinite(rewards[row]) else None,
             values(sampled.columns[int(sampled.group[row])]) if sampled.columns else {},
         )
         for row in firsts

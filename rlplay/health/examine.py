@@ -2,60 +2,100 @@
 
 from __future__ import annotations
 
+from rlplay.health import ending_checks as ending
+from rlplay.health import flat_checks as flat
 from rlplay.health import mismatch_checks as mismatch
 from rlplay.health import policy_checks as policy
 from rlplay.health import reward_checks as reward
 from rlplay.health import sampler_checks as sampler
 from rlplay.health import setup_checks as setup
+from rlplay.health import signal_checks as signal
+from rlplay.health import weight_checks as weight
+from rlplay.health.ending_checks import CUT_SHARE, FEWEST
 from rlplay.health.finding import NOT_USED, Check, Evidence, Finding, Need, NoTick, Problem, Verdict
-from rlplay.health.needs import ANSWERS, REWARDS_OF_ANSWERS, metric
-from rlplay.health.run_kind import REWARDED
+from rlplay.health.needs import (
+    ANSWERS,
+    ENDS,
+    HELD_OUT,
+    KL,
+    NEW_LOGPROBS,
+    PROMPTS,
+    REWARDS_OF_ANSWERS,
+    any_of,
+    metric,
+)
+from rlplay.health.policy_checks import CLIP_SHARE
+from rlplay.health.run_kind import REWARDED, REWARDS
 from rlplay.health.trend import WINDOW
 
 _STALLED: set[Problem] = {"no signal", "flat"}
 _MOVED: set[Problem] = {"kl", "entropy", "repetition", "truncated", "critic", *_STALLED}
 """What a policy does that was driven somewhere it should not be."""
+_STUCK: set[Problem] = {"step too small", "critic", *_STALLED}
+"""What a policy does that cannot move."""
+
+_ENDED = any_of(ENDS, metric(CUT_SHARE))
+_DIFFERED = any_of(REWARDS_OF_ANSWERS, metric("reward_std", "frac_reward_zero_std"))
+_MEASURED = metric("grad_norm", "weights/changed")
+_SAMPLED = any_of(ANSWERS, metric(*(each.name for each in mismatch.LOGGED), "sampling/importance_sampling_ratio/mean"))
+_SHIFTED = any_of(NEW_LOGPROBS, metric("kl_old"))
 
 CHECKS = (
-    Check("not finite", "Numbers", setup.not_finite, setup.finite, frozenset(_MOVED)),
+    Check("not finite", "Numbers", setup.not_finite, setup.finite, frozenset(_MOVED), enough="a finished update"),
     Check("template", "Template", setup.template, setup.fits,
           frozenset({"no end", "same reward", "step too large", "step too small", "length", *_MOVED}),
-          needs=(ANSWERS,)),
+          needs=(ANSWERS, PROMPTS)),
     Check("left out", "Sampler", sampler.leaves_out, sampler.samples, frozenset({"mismatch", "sampler"}),
-          kinds=REWARDED),
+          kinds=REWARDS, needs=(_SAMPLED,)),
     Check("sampler", "Sampler", sampler.other_policy, sampler.samples,
-          frozenset({"mismatch", "step too large", *_MOVED}), kinds=REWARDED),
-    Check("mismatch", "Sampler", mismatch.mismatch, sampler.samples, frozenset({"step too large", *_MOVED}),
-          kinds=REWARDED),
-    Check("no end", "End of answers", setup.no_end, setup.ends,
-          frozenset({"truncated", "repetition", "same reward", *_STALLED}), kinds=REWARDED, needs=(ANSWERS,)),
+          frozenset({"mismatch", "step too large", "clipped", *_MOVED}), kinds=REWARDS, needs=(_SAMPLED,)),
+    Check("mismatch", "Sampler", mismatch.mismatch, sampler.samples, frozenset({"step too large", "clipped", *_MOVED}),
+          kinds=REWARDS, needs=(_SAMPLED,)),
+    Check("no end", "End of answers", ending.no_end, ending.ends,
+          frozenset({"truncated", "repetition", "same reward", *_STALLED}), kinds=REWARDED, needs=(_ENDED,),
+          enough=f"{FEWEST} answers"),
     Check("temperature", "Temperature", setup.hot, setup.cool,
-          frozenset({"same reward", "truncated", "no end", *_STALLED}), kinds=REWARDED, needs=(metric("entropy"),)),
-    Check("same reward", "Differences in reward", reward.same, reward.differs,
-          frozenset({"step too small", *_STALLED}), kinds=REWARDED, needs=(REWARDS_OF_ANSWERS,)),
+          frozenset({"same reward", "truncated", "no end", *_STALLED}), kinds=REWARDS, needs=(metric("entropy"),)),
+    Check("same reward", "Differences in reward", signal.same, signal.differs,
+          frozenset({"step too small", *_STALLED}), kinds=REWARDED, needs=(_DIFFERED,),
+          enough=f"{FEWEST} answers of 2 updates"),
+    Check("step too small", "Learning rate", policy.no_rate, policy.some_rate, frozenset({"flat"}),
+          needs=(metric("learning_rate"),), enough="an update with a rate above 0"),
+    Check("no gradient", "Weights", weight.no_gradient, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),
+    Check("rounding", "Weights", weight.rounded, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),
+    Check("few weights", "Weights", weight.few, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),
+    Check("step too small", "Weights", weight.small_steps, weight.move, frozenset({"flat"}), needs=(_MEASURED,),
+          enough="3 updates"),
     Check("inverted", "Right answers", reward.inverted, reward.upright,
-          frozenset({"step too large", "gamed", *_MOVED}), kinds=REWARDED, needs=(REWARDS_OF_ANSWERS,)),
+          frozenset({"step too large", "gamed", *_MOVED}), kinds=REWARDED, needs=(REWARDS_OF_ANSWERS,),
+          enough="20 pairs of answers to one prompt, one of them right"),
     Check("step too large", "Step size", policy.too_far, policy.steps,
-          frozenset({"gamed", "length", "memorised", *_MOVED}), kinds=REWARDED),
+          frozenset({"gamed", "length", "memorised", "clipped", *_MOVED}), kinds=REWARDS, needs=(_SHIFTED,),
+          enough="5 updates that moved the policy"),
     Check("length", "Length", reward.length, reward.beyond_length, frozenset({"memorised", *_MOVED}),
-          kinds=REWARDED, needs=(REWARDS_OF_ANSWERS,)),
-    Check("gamed", "Gold score", reward.gamed, reward.honest, frozenset(_MOVED), kinds=REWARDED),
+          kinds=REWARDED, needs=(REWARDS_OF_ANSWERS,), enough="100 pairs of answers to one prompt"),
+    Check("gamed", "Gold score", reward.gamed, reward.honest, frozenset(_MOVED), kinds=REWARDED,
+          needs=(metric("reward"),), enough="5 updates with both"),
     Check("repetition", "Repetition", policy.repetition, policy.varied, frozenset({"kl", "truncated"}),
-          kinds=REWARDED, needs=(ANSWERS,)),
+          kinds=REWARDED, needs=(ANSWERS,), enough="16 answers of 8 tokens or more"),
     Check("memorised", "Held-out reward", reward.memorised, reward.carries_over, frozenset({"kl", "flat"}),
-          kinds=REWARDED, needs=(metric("eval_reward"),)),
+          kinds=REWARDED, needs=(HELD_OUT,)),
+    Check("clipped", "Clipped tokens", policy.clipped, policy.few_clipped, frozenset({"flat"}), kinds=REWARDS,
+          needs=(metric(CLIP_SHARE),), enough="5 updates in which anything is clipped"),
     Check("entropy", "Entropy", policy.collapsed, policy.explores, frozenset({"kl", *_STALLED}),
-          kinds=REWARDED, needs=(metric("entropy"),)),
+          kinds=REWARDED, needs=(metric("entropy"),), enough="5 updates"),
     Check("kl", "KL to the reference", policy.away, policy.near, frozenset({"flat"}),
-          kinds=REWARDED, needs=(metric("kl"),)),
-    Check("critic", "Critic", policy.critic, policy.explains, frozenset({"flat"}), kinds=REWARDED),
-    Check("step too small", "Step size", policy.too_short, policy.steps, frozenset({"flat"}), kinds=REWARDED),
-    Check("truncated", "End of answers", setup.cut_costs, setup.ends, frozenset({"flat"}),
-          kinds=REWARDED, needs=(ANSWERS,)),
-    Check("no signal", "Signal", reward.silent, reward.signal, frozenset({"flat"}), kinds=REWARDED),
-    Check("truncated", "End of answers", setup.cut_anyway, setup.ends, frozenset({"flat"}),
-          kinds=REWARDED, needs=(ANSWERS,)),
-    Check("flat", f"Reward over {WINDOW} updates", policy.flat, policy.risen, kinds=REWARDED,
+          kinds=REWARDS, needs=(KL,)),
+    Check("critic", "Critic", policy.critic, policy.explains, frozenset({"flat"}), kinds=REWARDS, enough="8 updates"),
+    Check("step too small", "Step size", policy.too_short, policy.steps, frozenset({"flat"}), kinds=REWARDS,
+          needs=(metric("kl_old"),)),
+    Check("truncated", "End of answers", ending.cut_costs, ending.ends, frozenset({"flat"}),
+          kinds=REWARDED, needs=(_ENDED,)),
+    Check("no signal", "Signal", signal.silent, signal.signal, frozenset({"flat"}), kinds=REWARDED,
+          enough="16 groups of 5 updates"),
+    Check("truncated", "End of answers", ending.cut_anyway, ending.ends, frozenset({"flat"}),
+          kinds=REWARDED, needs=(_ENDED,)),
+    Check("flat", f"Reward over {WINDOW} updates", flat.flat, flat.risen, kinds=REWARDS,
           needs=(metric("reward"),), enough=f"{WINDOW} updates"),
 )  # fmt: skip
 """The gravest first: what makes training pointless, then what drives it astray, then what only slows it down."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import msgspec
 
 from rlplay.health.digest import AnswerExample
-from rlplay.health.finding import Finding, Verdict
+from rlplay.health.finding import Evidence, Finding, Verdict
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 
@@ -24,11 +21,11 @@ def heading(found: Sequence[Finding]) -> str:
     return ("No problem found.", "1 problem found.", f"{len(found)} problems found.")[min(len(found), 2)]
 
 
-def written(found: Sequence[Finding]) -> Iterator[str]:
-    """The findings as lines, the gravest first."""
+def written(found: Sequence[Finding], run: Evidence | None = None) -> Iterator[str]:
+    """The findings as lines, the gravest first; those of another trainer's `run` name its own steps."""
     for place, finding in enumerate(found, start=1):
         yield f"{place}. {finding.title}"
-        for label, text in parts(finding):
+        for label, text in parts(finding, run):
             yield from textwrap.wrap(
                 text, WIDTH, initial_indent=f"   {label:<{_LABEL}}", subsequent_indent=" " * (3 + _LABEL),
                 break_long_words=False, break_on_hyphens=False,
@@ -36,16 +33,22 @@ def written(found: Sequence[Finding]) -> Iterator[str]:
         yield ""
 
 
-def parts(finding: Finding) -> Iterator[tuple[str, str]]:
-    """The labelled sentences of a finding; foreign text in them is visible."""
+def parts(finding: Finding, run: Evidence | None = None) -> Iterator[tuple[str, str]]:
+    """The labelled sentences of a finding, as in `written`; foreign text in them is visible."""
     yield "Evidence", finding.evidence
     yield "Cause", finding.cause
     yield "Change", finding.change
     if finding.place is not None:
         update, answer, token = finding.place.update, finding.place.answer, finding.place.token
-        yield "Look at", f"update {update}, answer {answer + 1}, token {token + 1}"
+        yield "Look at", f"{called(update, run)}, answer {answer + 1}, token {token + 1}"
     for example in finding.examples:
         yield "Answer", shown(example)
+
+
+def called(update: int, run: Evidence | None) -> str:
+    """An update of a run, with its trainer's steps where these have other numbers."""
+    steps = "" if run is None else run.history.clock.steps_of(run.source, update)
+    return f"update {update} ({visible(steps)})" if steps else f"update {update}"
 
 
 def said(verdict: Verdict) -> str:
@@ -57,15 +60,8 @@ def said(verdict: Verdict) -> str:
 def shown(example: AnswerExample) -> str:
     """An answer beside what its row says: the prompt, the answer, its reward, the columns."""
     columns = "".join(f" · {visible(name)} = {_short(value)}" for name, value in example.columns.items())
-    return f"{_short(example.prompt)} → “{_short(example.answer)}” · reward {number(example.reward)}{columns}"
-
-
-def plain(finding: Finding) -> dict[str, Any]:
-    """A finding as data for JSON, with places counted from 0 as in the run file; NaN becomes null."""
-    data: dict[str, Any] = msgspec.to_builtins(finding)
-    for example in data["examples"]:
-        example["reward"] = example["reward"] if example["reward"] == example["reward"] else None
-    return data
+    earned = "no reward" if example.reward is None else f"reward {number(example.reward)}"
+    return f"{_short(example.prompt)} → “{_short(example.answer)}” · {earned}{columns}"
 
 
 def _short(text: str) -> str:

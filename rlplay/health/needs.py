@@ -7,10 +7,10 @@ from rlplay.health.finding import Evidence, Need
 _HOW = "RlplayCallback in TRL, rlplay.record in another loop"
 
 
-def metric(*names: str) -> Need:
+def metric(*names: str, record: str = "") -> Need:
     """Any of these metrics, with at least one number."""
     there = " or ".join(names[:2])
-    return Need(there, lambda run: any(run.known(name) for name in names), f"log {there}")
+    return Need(there, lambda run: any(run.known(name) for name in names), record or f"log {there}")
 
 
 def any_of(*needs: Need) -> Need:
@@ -27,10 +27,9 @@ PROMPTS = Need(
     f"record the prompts as the model reads them (prompt_ids, prompt_texts): {_HOW}",
 )  # fmt: skip
 ENDS = Need(
-    "which answers were cut",
-    lambda run: not run.metrics_only and run.now.tokens and run.now.ends_known,
-    "record `truncated`, or log completions/clipped_ratio",
-)
+    "which answers were cut", lambda run: run.newest is not None and run.newest.ends_known,
+    "log completions/clipped_ratio, or record `truncated` of each answer",
+)  # fmt: skip
 
 
 def _scored(run: Evidence) -> bool:
@@ -43,3 +42,5 @@ NEW_LOGPROBS = Need(
     lambda run: any(each.shift is not None for each in run.digests),
     "record two optimizer steps on the same answers, or a pass after the step",
 )
+KL = metric("kl", record="log the KL to the reference as kl; TRL does where beta is above 0")
+HELD_OUT = metric("eval_reward", record="evaluate on prompts that are kept out of training, and log eval_reward")

@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from rlplay.health.digest import Digest
-from rlplay.health.finding import NOT_USED, Evidence, Finding
-from rlplay.health.reward_checks import within_groups
+from rlplay.health.finding import NOT_USED, Evidence, Finding, NoTick
 from rlplay.health.trend import WINDOW, ceiling, trend
-from rlplay.trace.metrics import ROUNDING
 from rlplay.trace.numbers import number, percent
 
 FAR, TIMES = 0.2, 2
@@ -25,19 +21,23 @@ w - 1 - log w makes the mean exceed 1 nat if one rare token in a hundred answers
 STILL = 1e-6
 """KL of an update, nats per token, below which it leads nowhere: a hundred such updates, all in one direction, add up
 to 100² × 1e-6 = 0.01 nats, which PPO implementations allow a single update (Spinning Up's target_kl)."""
+VISIBLE = math.sqrt(STILL / 2)
+"""Total variation that a KL of `STILL` allows at most (Pinsker); that of `FAR` needs a KL of 2·FAR² at least."""
 SLOW = 5
 REPEATS = 0.3
 """Mean seq-rep-4 of an answer: text by people has 0.006, greedy decoding that loops 0.44 (arXiv:1908.04319)."""
+LONG_ANSWERS = 16
+"""Answers that are long enough to repeat themselves, from which a mean of them says something."""
+CLIP_SHARE, CLIPPED = "clip_ratio/region_mean", 0.3
 COLLAPSED = 0.2
+CERTAIN = 0.05
+"""Entropy in nats from which it cannot fall any more."""
 FAR_AWAY, LOST = 1.0, 5.0
 """KL to the reference in nats per token: from 1 on where the reward does not rise, from 5 on always. At 5 the policy's
 tokens are e⁵ = 150 times as likely as under the reference, so the reference says little about it."""
-PAID = 0.05
-"""KL to the reference in nats per token from which its price may be what holds the reward."""
 CRITIC = 8
 ALL_ZERO = 5
 """Updates with a learning rate of 0 after which no schedule explains it."""
-CLIPPED = 0.3
 
 
 def too_far(run: Evidence) -> Finding | None:
@@ -68,8 +68,6 @@ def too_far(run: Evidence) -> Finding | None:
 
 def too_short(run: Evidence) -> Finding | None:
     """The update moves the policy hardly at all."""
-    if (stopped := _without_a_rate(run)) is not None:
-        return stopped
     learned = {each.update for each in run.recent(WINDOW) if each.finished and not each.silent}
     moved = [x for n, x in run.series("kl_old") if n in learned and math.isfinite(x)]
     if len(moved) < SLOW or max(moved) >= STILL or run.settings.loss_type != "policy_gradient":
@@ -86,7 +84,7 @@ def too_short(run: Evidence) -> Finding | None:
     )
 
 
-def _without_a_rate(run: Evidence) -> Finding | None:
+def no_rate(run: Evidence) -> Finding | None:
     """The learning rate is 0, not only while it warms up."""
     rates = [rate for _, rate in run.series("learning_rate")]
     stated = "learning_rate" in run.on_record and run.settings.learning_rate == 0
@@ -102,10 +100,53 @@ def _without_a_rate(run: Evidence) -> Finding | None:
     )
 
 
-def steps(run: Evidence) -> str:
-    if run.newest is None or not run.now.shift or run.now.shift > FAR:  # one update proves nothing
+def some_rate(run: Evidence) -> str:
+    rates = run.known("learning_rate")
+    if not any(rate for _, rate in rates):
         return ""
-    return f"update {run.now.update} changed predictions by {percent(run.now.shift)}"
+    low, high = min(rate for _, rate in rates), max(rate for _, rate in rates)
+    span = number(low) if low == high else f"{number(low)} to {number(high)}"
+    return f"{span} in {len(rates)} {'update' if len(rates) == 1 else 'updates'}"
+
+
+def clipped(run: Evidence) -> Finding | None:
+    """Many tokens are clipped, update after update."""
+    points = run.known(CLIP_SHARE)[-SLOW:]
+    if len(points) < SLOW or min(share for _, share in points) < CLIPPED:
+        return None
+    mean = sum(share for _, share in points) / len(points)
+    many = run.stated("num_iterations") and run.settings.steps > 1
+    return Finding(
+        "clipped",
+        "Many tokens are clipped",
+        f"In each of the last {len(points)} updates at least {percent(CLIPPED)} of the tokens were clipped, "
+        f"{percent(mean)} on average: their surrogate has no gradient.",
+        f"The policy leaves the clip range within an update: the {run.learning_rate} is large for so many optimizer "
+        "steps on one batch, or the sampler is not the policy that learns.",
+        f"{'Lower num_iterations, or lower' if many else 'Lower'} learning_rate.",
+        ("num_iterations", "learning_rate") if many else ("learning_rate",),
+        run.place("moved"),
+    )
+
+
+def few_clipped(run: Evidence) -> str:
+    points = run.known(CLIP_SHARE)[-SLOW:]
+    if run.stated("num_iterations") and run.settings.steps == 1:
+        return NoTick("one optimizer step per batch: nothing can be clipped")
+    if len(points) < SLOW or not any(share for _, share in points):
+        return ""
+    return f"at most {percent(max(share for _, share in points))} of the tokens of the last {len(points)} updates"
+
+
+def steps(run: Evidence) -> str:
+    moved = [each.shift for each in run.recent(WINDOW) if each.shift is not None and each.finished]
+    kls = [kl for _, kl in run.known("kl_old")][-WINDOW:]
+    if len(moved) >= SLOW and max(moved) > VISIBLE and sum(shift > FAR for shift in moved) < TIMES:
+        span = f"{percent(min(moved))} to {percent(max(moved))}"
+        return f"each of the last {len(moved)} updates moved {span} of the probability of what was sampled"
+    if run.metrics_only and len(kls) >= SLOW and STILL <= max(kls) <= 2 * FAR**2:
+        return f"the KL of an update was at most {number(max(kls))} nats per token in the last {len(kls)}"
+    return ""
 
 
 def repetition(run: Evidence) -> Finding | None:
@@ -133,7 +174,12 @@ def _over(digests: Sequence[Digest]) -> str:
 
 
 def varied(run: Evidence) -> str:
-    return "" if run.now.repeats >= REPEATS else f"{percent(run.now.repeats)} of the four-token sequences repeat"
+    last = run.recent(3)
+    count, answers = sum(each.long_answers for each in last), sum(each.answers for each in last)
+    if count < LONG_ANSWERS or count < answers / 2:
+        return ""
+    share = sum(each.repeats for each in last) / len(last)
+    return f"{percent(share)} of the four-token sequences of the last {answers} answers repeat"
 
 
 def collapsed(run: Evidence) -> Finding | None:
@@ -143,7 +189,7 @@ def collapsed(run: Evidence) -> Finding | None:
     if not run.finished or len(entropy) < SLOW or reward is None or reward.rises or ceiling(run):
         return None
     (begin, first), (end, last) = entropy[0], entropy[-1]
-    if not 0 <= last < COLLAPSED * first or run.series("reward")[-1][1] > run.series("reward")[0][1] + 0.05:
+    if not 0 <= last < COLLAPSED * first or _paid_off(run):
         return None
     setting = "exploration_rate" if run.settings.kind == "action values" else "learning_rate"
     bonus = run.settings.entropy_coef
@@ -162,11 +208,23 @@ def collapsed(run: Evidence) -> Finding | None:
     )
 
 
+def _paid_off(run: Evidence) -> bool:
+    """Whether the reward is higher than at the start."""
+    reward = run.known("reward")
+    return len(reward) > 1 and reward[-1][1] > reward[0][1] + 0.05
+
+
 def explores(run: Evidence) -> str:
-    points = run.series("entropy")
-    if len(points) < 2:
+    points = run.known("entropy")
+    if len(points) < SLOW:
         return ""
-    return f"from {number(points[0][1])} at update {points[0][0]} to {number(points[-1][1])} nats at {points[-1][0]}"
+    (begin, first), (end, last) = points[0], points[-1]
+    if first < CERTAIN:
+        return NoTick(f"{number(first)} nats at update {begin} already: it cannot fall")
+    span = f"from {number(first)} at update {begin} to {number(last)} nats at {end}"
+    if last >= COLLAPSED * first:
+        return span
+    return f"{span}, while the reward rose" if _paid_off(run) else ""
 
 
 def away(run: Evidence) -> Finding | None:
@@ -216,71 +274,9 @@ def critic(run: Evidence) -> Finding | None:
 
 
 def explains(run: Evidence) -> str:
-    found = run.mean("explained_variance", 1)
-    if found is None:
-        return NOT_USED if run.finished and not run.history.series("explained_variance")[0] else ""
-    return f"explained variance {number(found)}"
-
-
-def flat(run: Evidence) -> Finding | None:
-    """The reward does not rise."""
-    found = trend(run.series("reward"), WINDOW)
-    learns = run.settings.loss_type == "policy_gradient"
-    if not run.finished or found is None or found.rises or not learns or ceiling(run):
-        return None
-    if not found.falls and _higher_than_before(run):
-        return None
-    how = "It falls" if found.falls else "Its trend is not distinguishable from flat"
-    settings, remedies = _remedies(run, found.falls)
-    return Finding(
-        "flat",
-        "The reward falls" if found.falls else "The reward does not rise",
-        f"{how}: {found.text}.",
-        "Not known: no other check explains it.",
-        " ".join(remedies),
-        tuple(settings),
-        run.example,
-    )
-
-
-def _higher_than_before(run: Evidence) -> bool:
-    """Whether the mean reward of the last WINDOW updates is above that of the WINDOW before them, beyond chance."""
-    values = np.array([x for _, x in run.series("reward") if math.isfinite(x)])
-    now, before = values[-WINDOW:], values[-2 * WINDOW : -WINDOW]
-    if len(before) < SLOW:
-        return False
-    noise = math.sqrt(float(now.var(ddof=1)) / len(now) + float(before.var(ddof=1)) / len(before))
-    return float(now.mean() - before.mean()) > 2 * noise + ROUNDING
-
-
-def _remedies(run: Evidence, falls: bool) -> tuple[list[str], list[str]]:
-    """What other metrics over the same updates suggest, the most certain cause first."""
-    equal, clipped = run.mean("frac_reward_zero_std", WINDOW), run.mean("clip_ratio/region_mean", WINDOW)
-    found: list[tuple[str, str]] = []
-    if falls:
-        found.append(("learning_rate", "Go back to an earlier update and lower learning_rate."))
-    if within_groups(run) and equal is not None and equal >= 0.5:
-        found.append((
-            "num_generations",
-            f"{percent(equal)} of the groups earn equal rewards and teach nothing: take other prompts, easier or "
-            "harder, or more num_generations.",
-        ))  # fmt: skip
-    if clipped is not None and clipped >= CLIPPED:
-        found.append(("num_iterations", f"{percent(clipped)} of the tokens are clipped: lower num_iterations."))
-    kl, beta = run.mean("kl", WINDOW), run.settings.beta
-    if kl is not None and beta > 0 and kl >= PAID:
-        found.append((
-            "beta",
-            f"β·KL is {number(beta * kl)}: where going further costs as much as it earns, the reward stays. Lower beta "
-            "to let the policy go further.",
-        ))  # fmt: skip
-    found = found or [("num_prompts", "With more num_prompts smaller rises show; a larger learning_rate makes larger "
-                                      "ones.")]  # fmt: skip
-    return [setting for setting, _ in found], [said for _, said in found]
-
-
-def risen(run: Evidence) -> str:
-    if full := ceiling(run):
-        return f"at its ceiling: {full}"
-    found = trend(run.series("reward"), WINDOW)
-    return "" if found is None else found.text
+    points = run.known("explained_variance")
+    if not points:
+        return NOT_USED if run.finished else ""
+    if len(points) < CRITIC:
+        return ""
+    return f"explained variance {number(max(x for _, x in points[-SLOW:]))}, the best of the last {SLOW} updates"

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from itertools import takewhile
 
-from rlplay.algorithms.baselines import BASELINES
-from rlplay.algorithms.equations import other_loss_terms
 from rlplay.health.counts import GOLD_COLUMNS, WinCount
-from rlplay.health.finding import RECENT, Evidence, Finding
-from rlplay.health.setup_checks import FEWEST
-from rlplay.health.trend import ceiling, trend
+from rlplay.health.finding import NOT_USED, Evidence, Finding, NoTick
+from rlplay.health.trend import trend
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.text import visible
 
@@ -24,78 +19,10 @@ A reward that counts characters gives 1.00 in characters and 0.99 in tokens. Rew
 reach 0.995, but there a column of the prompt tells even more, and the check stays silent.
 """
 UPSIDE_DOWN, COMPARISONS = 0.1, 20
-EASY = 0.9
-DEAD = 0.5
+UPRIGHT = 0.8
+"""Share of pairs in which the right answer earns more: with less, another part of the reward may decide."""
 FELL = 0.2
 """Share of its start by which a score must have fallen, besides that the fall is beyond chance."""
-
-
-def same(run: Evidence) -> Finding | None:
-    """Every answer so far earned the same, or nearly every one the most there is."""
-    values = {each.reward for each in run.digests if each.scored}
-    if run.answers < FEWEST or not values or len([each for each in run.digests if each.scored]) < 2:
-        return None
-    if len(values) > 1 or None in values:
-        return _easy(run)
-    earned = number(next(iter(values)) or 0.0)
-    column, total = _contained(run)
-    seen = ""
-    if total:
-        seen = f" {total} of them contain the value of their column “{visible(column)}”, and earned {earned} too."
-    return Finding(
-        "same reward",
-        f"Every answer earned exactly {earned}",
-        f"All {run.answers} answers of {len(run.digests)} updates earned {earned}.{seen}",
-        "The reward cannot tell any two answers apart, so there is nothing to learn from. Often it compares things of "
-        "different types, such as the text “30” with the number 30, or reads another column."
-        if seen
-        else "The reward cannot tell any two answers apart, so there is nothing to learn from.",
-        "Read the reward function beside these answers; if it is right, the prompts are too hard or too easy.",
-        ("reward_weights",),
-        run.example,
-        run.examples,
-    )
-
-
-def _contained(run: Evidence) -> tuple[str, int]:
-    """The column most likely to be the right answer, and how many answers contain its value.
-
-    One that is named so, or else the one that most answers contain: a row's number is often in one by chance.
-    """
-    total: Counter[str] = Counter()
-    for each in run.digests:
-        total.update(each.contained)
-    named = {name: count for name, count in total.items() if name.lower() in GOLD_COLUMNS}
-    return max((named or total).items(), key=lambda item: item[1], default=("", 0))
-
-
-def _easy(run: Evidence) -> Finding | None:
-    """From the first update on, nearly every answer earned the most there is."""
-    first = run.series("reward")[:2]
-    flat = [x for _, x in run.series("frac_reward_zero_std")[:2]]
-    best = max((each.best for each in run.digests if each.best is not None), default=None)
-    worst = min((x for _, x in run.series("reward")), default=0.0)
-    if best is None or best <= 0 or len(first) < 2 or worst < EASY * best:
-        return None
-    if not flat or min(flat) < DEAD:
-        return None
-    mean = sum(x for _, x in first) / len(first)
-    return Finding(
-        "same reward",
-        "The reward is too easy to earn",
-        f"Already in the first two updates the mean reward was {number(mean)} of {number(best)}, and in "
-        f"{percent(sum(flat) / len(flat))} of the groups all answers earned the same.",
-        "Nearly every answer earns the most there is, so there is hardly anything to compare.",
-        "Reward something that the model does not do yet, or take harder prompts.",
-        ("reward_weights",),
-        run.example,
-        run.examples,
-    )
-
-
-def differs(run: Evidence) -> str:
-    best = run.now.best
-    return f"the best answer earned {number(best)}" if best is not None and run.now.reward is None else ""
 
 
 def inverted(run: Evidence) -> Finding | None:
@@ -129,12 +56,14 @@ def _of_pairs(found: WinCount) -> str:
 
 
 def upright(run: Evidence) -> str:
-    pooled = _pooled_gold(run)
-    for name in sorted(pooled, key=lambda name: name.lower() not in GOLD_COLUMNS):
-        if (found := pooled[name]).all >= COMPARISONS and found.share >= HALF:
-            which = "right answers" if name.lower() in GOLD_COLUMNS else f"answers with their “{visible(name)}”"
-            return f"{which} earned more in {_of_pairs(found)}"
-    return ""
+    named = {name: found for name, found in _pooled_gold(run).items() if name.lower() in GOLD_COLUMNS}
+    if not named:
+        return NoTick("no column of the prompts is named as the right answer")
+    found = max(named.values(), key=lambda each: each.all)
+    if found.all < COMPARISONS:
+        return ""
+    said = f"right answers earned more in {_of_pairs(found)}"
+    return said if found.share >= UPRIGHT else NoTick(f"{said} only")
 
 
 def length(run: Evidence) -> Finding | None:
@@ -174,8 +103,13 @@ def _longer(run: Evidence) -> tuple[str, WinCount]:
 
 
 def beyond_length(run: Evidence) -> str:
+    if run.now.walks:
+        return NOT_USED
     found = _longer(run)[1]
-    return f"the longer answer earned more in {_of_pairs(found)}" if found.all else ""
+    if found.all < PAIRS:
+        return ""
+    said = f"the longer answer earned more in {_of_pairs(found)}"
+    return said if max(found.share, 1 - found.share) < DECIDED else NoTick(f"{said}; right answers did, too")
 
 
 def gamed(run: Evidence) -> Finding | None:
@@ -209,11 +143,17 @@ def gamed(run: Evidence) -> Finding | None:
 
 
 def honest(run: Evidence) -> str:
+    total = trend(run.known("reward"))
     for name in run.history.names():
-        if name.startswith("gold/") and len(points := run.series(name)) > 1:
-            (begin, first), (end, last) = points[0], points[-1]
-            return f"from {number(first)} at update {begin} to {number(last)} at {end}"
-    return ""
+        if name.startswith("gold/") and name.endswith("/mean"):
+            found = trend(run.known(name))
+            if found is None or total is None:
+                return ""
+            if not total.rises:
+                return NoTick("the reward does not rise, so nothing shows what it is gained by")
+            rose = f"while the reward rose from {number(total.first)} to {number(total.last)}"
+            return f"from {number(found.first)} to {number(found.last)} in {found.count} updates, {rose}"
+    return NoTick("no gold score")
 
 
 def memorised(run: Evidence) -> Finding | None:
@@ -262,58 +202,3 @@ def carries_over(run: Evidence) -> str:
         return ""
     (begin, first), (end, last) = held[0], held[-1]
     return f"from {number(first)} at update {begin} to {number(last)} at {end}"
-
-
-def silent(run: Evidence) -> Finding | None:
-    """The rewards say nothing: every advantage is 0, or most groups are flat and the baseline is their mean."""
-    if ceiling(run):
-        return None
-    grouped = within_groups(run)
-    window = max(RECENT, math.ceil(GROUPS / run.groups))
-    groups, known = run.mean("frac_reward_zero_std", window), len(run.series("frac_reward_zero_std"))
-    silent_groups = sum(each.groups for each in takewhile(lambda each: each.silent, reversed(run.digests)))
-    every = silent_groups >= GROUPS or (len(run.digests) == 1 and run.now.silent)
-    if not every and (not grouped or groups is None or known < window or groups < MOSTLY):
-        return None
-    mean = run.mean("reward", window)
-    others = other_loss_terms(run.settings)
-    rest = f" Only {' and '.join(others)} still {'acts' if len(others) == 1 else 'act'}." if others else ""
-    last = "this update" if known == 1 else f"the last {min(known, window)} updates"
-    share = "" if groups is None else f"In {last} all answers to a prompt earned the same in {percent(groups)} of the "
-    share += "" if groups is None else "groups."
-    return Finding(
-        "no signal",
-        "Most groups teach nothing" if not every else "Every advantage is 0",
-        f"Every advantage is 0: update {run.last} can learn nothing from its rewards.{rest} {share}".rstrip()
-        if every
-        else f"{share} The mean reward is {number(mean or 0.0)}.",
-        "A group whose answers all earn the same has nothing to compare. The prompts are too hard or too easy for this "
-        "policy, or its answers too much alike."
-        if grouped
-        else "No answer earned more or less than its baseline.",
-        "Take other prompts, easier or harder, or more num_generations."
-        if grouped
-        else "Take other prompts, easier or harder, or a reward that differs between answers.",
-        ("num_generations",) if grouped else (),
-        run.example,
-        run.examples,
-    )
-
-
-def within_groups(run: Evidence) -> bool:
-    """Whether each answer is compared with the others to its prompt, so that a group of equal rewards has no signal."""
-    return BASELINES[run.settings.baseline].siblings
-
-
-MOSTLY, GROUPS = 0.9, 16
-"""Share of groups without signal from which the rest is too little: DAPO (arXiv:2503.14476) resamples to avoid it; and
-the groups that it takes to see this: if 70 % of the groups are equal, 16 in a row are with a probability of 0.3 %."""
-
-
-def signal(run: Evidence) -> str:
-    if full := ceiling(run):
-        return f"at its ceiling: {full}"
-    groups = run.mean("frac_reward_zero_std", 1)
-    if groups is None or groups >= MOSTLY:  # one update proves nothing
-        return ""
-    return f"{percent(1 - groups)} of the groups have answers that earned differently"

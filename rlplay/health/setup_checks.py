@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 from rlplay.health.digest import Digest, TokenPlace
-from rlplay.health.finding import Evidence, Finding
+from rlplay.health.finding import Evidence, Finding, NoTick
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 
 HALF = 0.5
-FEWEST = 32
-"""Answers before "none of them" means anything: a share of 10 % would leave no trace in 32 with probability 3 %."""
+LOUD = ("loss", "grad_norm")
+"""Metrics that are NaN first."""
 HOT, UNDECIDED = 1.2, 3.0
 """A temperature above the usual 1, and an entropy in nats that is that of 20 equally likely tokens."""
-CUT = 0.3
 
 
 def not_finite(run: Evidence) -> Finding | None:
@@ -41,7 +39,13 @@ def _broken(run: Evidence) -> tuple[str, ...]:
 
 
 def finite(run: Evidence) -> str:
-    return "no NaN or inf" if run.finished else ""
+    if not run.finished:
+        return ""
+    logged = run.history.at(run.last)
+    lost = [name for name in LOUD if run.series(name) and name not in logged]
+    if lost:  # some trainers leave out what is not finite
+        return NoTick(f"{lost[0]} was logged before, and not in update {run.last}")
+    return f"none of the {len(logged)} metrics of update {run.last} is NaN or inf" if logged else ""
 
 
 def template(run: Evidence) -> Finding | None:
@@ -97,88 +101,14 @@ def _opens_with_mark(run: Evidence) -> Finding | None:
 
 
 def fits(run: Evidence) -> str:
-    return "the tokenizer knows the template's marks" if run.now.tokens and not run.now.broken_marks else ""
-
-
-def no_end(run: Evidence) -> Finding | None:
-    """Not one answer has ended."""
-    cut = sum(each.cut for each in run.digests)
-    if cut < run.answers or run.answers < FEWEST:
-        return None
-    within: Counter[str] = sum((each.marks_within for each in run.digests), Counter())
-    tails: Counter[str] = sum((each.tails for each in run.digests), Counter())
-    mark, marked = within.most_common(1)[0] if within else ("", 0)
-    evidence = f"All {cut} answers so far were cut{_limit(run.now)}; not one ended."
-    place = run.place("cut")
-    if marked >= HALF * run.answers:
-        ends = ", ".join(f"{visible(text)} (id {token})" for token, text in sorted(run.ends.items()))
-        waits = f" The run waits for {ends}." if ends else ""
-        return Finding(
-            "no end",
-            "No answer ever ends",
-            f"{evidence} {marked} of them contain {visible(mark)}, and go on.{waits}",
-            f"The model ends its answers with {visible(mark)}, but the run does not stop there.",
-            f"Set eos_token_id in the model's generation_config.json, and the tokenizer's eos_token, to "
-            f"{visible(mark)}.",
-            place=run.now.places.get("mark", place),
-        )
-    said, count = tails.most_common(1)[0]
-    return Finding(
-        "no end",
-        "No answer ever ends",
-        f"{evidence} The commonest last words are “{visible(said.strip())}”, in {count} of them.",
-        "The model needs more tokens than it gets, or it has never learned to end an answer.",
-        "Raise max_completion_length; if answers still do not end, check the model's end token, or train on examples "
-        "first.",
-        ("max_completion_length",),
-        place,
+    now, first = run.now, run.digests[0]
+    if not now.tokens or not now.template_marks:
+        return NoTick("no mark of a chat template is in the prompts") if now.prompts_known else ""
+    return (
+        f"all {now.template_marks} marks in the prompts are single tokens; of {first.answers} answers of update "
+        f"{first.update} {first.answers - first.empty} say something, and "
+        f"{sum(first.openings.values()) or 'none'} begin{'s' * (not first.openings)} with a mark"
     )
-
-
-def _limit(now: Digest) -> str:
-    """Where answers were cut; nothing if their words stand for tokens."""
-    return f" at {now.limit} tokens" if now.tokens else ""
-
-
-def cut_costs(run: Evidence) -> Finding | None:
-    """Many answers are cut, and earn less for it, or nobody can tell."""
-    return _truncated(run) if _earned(run)[0] else None
-
-
-def cut_anyway(run: Evidence) -> Finding | None:
-    """Many answers are cut, and earn no less than those that end."""
-    return None if _earned(run)[0] else _truncated(run)
-
-
-def _earned(run: Evidence) -> tuple[bool, str]:
-    """Whether cut answers may earn less for being cut, and what they and the others earned of late."""
-    last = run.recent(3)
-    ended = [each.ended_earned for each in last if each.ended_earned is not None]
-    cut = [each.cut_earned for each in last if each.cut_earned is not None]
-    if not ended or not cut:
-        return True, ""
-    one, other = sum(ended) / len(ended), sum(cut) / len(cut)
-    return one > other, f" They earned {number(other)} on average, those that ended {number(one)}."
-
-
-def _truncated(run: Evidence) -> Finding | None:
-    now = run.now
-    if now.cut <= CUT * now.answers:
-        return None
-    return Finding(
-        "truncated",
-        "Many answers are cut",
-        f"{now.cut} of {now.answers} answers were cut{_limit(now)}.{_earned(run)[1]}",
-        "The limit is shorter than what the model writes, so a cut answer loses what it had not finished.",
-        "Raise max_completion_length.",
-        ("max_completion_length",),
-        now.places.get("cut"),
-    )
-
-
-def ends(run: Evidence) -> str:
-    now, known = run.now, run.now.tokens and run.now.ends_known
-    return f"{now.answers - now.cut} of {now.answers} answers ended before the max length" if known else ""
 
 
 def hot(run: Evidence) -> Finding | None:
@@ -190,7 +120,7 @@ def hot(run: Evidence) -> Finding | None:
         "temperature",
         "The temperature is too high",
         f"At temperature {number(temperature)} the entropy is {number(entropy)} nats: each token is as open as a draw "
-        f"from {number(2.718281828**entropy, 2)} equally likely ones.",
+        f"from {number(math.exp(entropy), 2)} equally likely ones.",
         "Sampling flattens the model's probabilities so much that answers are mostly chance.",
         "Lower temperature towards 1.",
         ("temperature",),
@@ -199,6 +129,12 @@ def hot(run: Evidence) -> Finding | None:
 
 
 def cool(run: Evidence) -> str:
-    entropy = run.mean("entropy", 1)
-    at = f" at {number(run.settings.temperature)}" if "temperature" in run.on_record else ""
-    return "" if entropy is None else f"entropy {number(entropy)} nats{at}"
+    if "temperature" not in run.on_record:
+        return NoTick("the run does not state its temperature")
+    temperature, entropy = run.settings.temperature, run.mean("entropy", 3)
+    if entropy is None:
+        return ""
+    if run.source:
+        return NoTick(f"{number(temperature)} is on record, but nothing here shows that the sampler used it")
+    likely = number(math.exp(entropy), 2)
+    return f"at {number(temperature)} each token is as open as a draw from {likely} equally likely ones"

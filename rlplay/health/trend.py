@@ -75,8 +75,13 @@ def _t95(freedom: int) -> float:
 
 
 def ceiling(run: Evidence) -> str:
-    """The mean reward and the best answer's reward, if the mean is near it; otherwise empty."""
-    means, best = [value for _, value in run.known("reward")], None if run.newest is None else run.newest.best
+    """The mean reward and the best answer's reward, if the mean is near it; otherwise empty.
+
+    Where only metrics are on record, nothing says what the best answer earns; a plateau after a rise stands for it.
+    """
+    if run.newest is None:
+        return _plateau([value for _, value in run.known("reward")])
+    means, best = [value for _, value in run.known("reward")], run.newest.best
     if not means or best is None:
         return ""
     lowest = min(means)
@@ -88,3 +93,15 @@ def ceiling(run: Evidence) -> str:
         if mean >= lowest + NEAR * (best - lowest):
             return f"{number(mean)} on average over the last {count} updates; the best answer now earns {number(best)}"
     return ""
+
+
+def _plateau(means: list[float]) -> str:
+    """The mean of the last updates, if it is near the highest that there was, and beyond chance above the first."""
+    if len(means) < 2 * WINDOW:
+        return ""
+    first, last = np.array(means[:WINDOW]), np.array(means[-WINDOW:])
+    noise = math.sqrt(float(first.var(ddof=1)) / WINDOW + float(last.var(ddof=1)) / WINDOW)
+    gain, smooth = float(last.mean() - first.mean()), np.convolve(means, np.full(ARRIVED, 1 / ARRIVED), "valid")
+    if gain <= 2 * noise or last.mean() < smooth.min() + NEAR * (smooth.max() - smooth.min()):
+        return ""
+    return f"{number(last.mean())} on average over the last {WINDOW} updates, after {number(first.mean())} in the first"

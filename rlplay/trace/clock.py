@@ -65,6 +65,25 @@ class Clock:
             return None
         return self._firsts[place], self._lasts[place]
 
+    @property
+    def last(self) -> int:
+        """The newest step; 0 if none is on record."""
+        return self._lasts[-1] if self._lasts else 0
+
+    def aside(self, update: int) -> str:
+        """The last step of an update, " · step 1,237"; "" if the trainer calls every update what rlplay does."""
+        steps = self.steps(update) if self.differs else None
+        return "" if steps is None else f" · step {steps[1]:,}"
+
+    def steps_of(self, trainer: str, update: int) -> str:
+        """All steps of an update, "TRL's steps 1,236–1,237"; "" as in `aside`. `trainer` is as in `Started.source`."""
+        steps = self.steps(update) if self.differs else None
+        if steps is None:
+            return ""
+        whose = f"{name}'s " if (name := trainer.partition(" ")[0]) else ""
+        first, last = steps
+        return f"{whose}step {last:,}" if first == last else f"{whose}steps {first:,}–{last:,}"
+
     def update_at(self, step: int) -> int | None:
         """The update that a trainer's step belongs to, the next one if it is between two; None after the last."""
         place = bisect_left(self._lasts, step)

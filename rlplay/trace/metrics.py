@@ -126,9 +126,9 @@ _ROWS = (
     Metric("weights/changed", "Weights changed", "share that the update changed, of some thousands", "",
            "Recorded of other trainers. Rows of an embedding whose tokens do not occur stay as they are. Near 0 with a "
            "gradient: the steps are smaller than half the distance between two numbers of the weights' type."),
-    Metric("weights/step", "Weight step", "‖change‖ / ‖weights‖ of some thousands of the trained weights", "",
-           "How far the update moved the weights. 1e-6: a thousand such updates, all in one direction, move them by a "
-           "thousandth."),
+    Metric("weights/step", "Weight step", "‖change‖ / ‖weights‖, the median over up to 64 trained tensors", "",
+           "How far the update moved the weights, measured on some thousands. 1e-5: a thousand such updates, all in "
+           "one direction, move them by a hundredth."),
     Metric("weights/trained", "Weights trained", "share of the model's weights that the optimizer may change", "",
            "1: all. With LoRA usually below 0.02; with a frozen model 0."),
     Metric("weights/matrices", "Matrices trained", "tensors of two and more dimensions that may change", "",

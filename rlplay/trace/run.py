@@ -70,6 +70,10 @@ class Run:
             return newest
         return self.find(newest.number - 1) or newest
 
+    def steps_of(self, number: int) -> str:
+        """Its trainer's steps of an update, "TRL's steps 1,236–1,237"; "" where they have the same numbers."""
+        return self.history.clock.steps_of("" if self.started is None else self.started.source, number)
+
     def find(self, number: int) -> Update | None:
         """Update `number`, from memory or as it is loaded; None if its detail was not kept."""
         found = self.updates.get(number) or self._load(number)

@@ -133,13 +133,13 @@ def test_one_object_per_update_and_the_result_last() -> None:
     *updates, result = played.objects
     assert played.status == 0
     assert [u["update"] for u in updates] == [0, 1, 2, 3, 4]
-    assert all(set(u) == {"type", "update", "metrics", "seconds", "timings"} for u in updates)
+    assert all(set(u) == {"schema", "update", "metrics", "seconds", "timings"} for u in updates)
     assert updates[0]["metrics"] == {"eval_reward": 0.0}
     assert updates[2]["metrics"] == {"reward": 0.2, "kl": None, "eval_reward": 0.1}
     assert updates[2]["timings"] == {"sample": 0.5, "evaluate": 0.25}
     assert updates[2]["seconds"] == 0.75
     assert result == {
-        "type": "result",
+        "schema": "run-result/1",
         "passed": True,
         "expectations": [
             {"text": "Grows", "passed": True, "value": 0.4},
@@ -285,7 +285,7 @@ def test_a_signal_saves_and_says_where(monkeypatch: pytest.MonkeyPatch, sent: si
     assert played.status == 130
     assert played.engines[0].closed
     assert "rlplay run --resume here.rlplay" in played.err.getvalue()
-    assert [o["type"] for o in played.objects] == ["update", "update"]
+    assert [o["schema"] for o in played.objects] == ["run-update/1", "run-update/1"]
     assert signal.getsignal(sent) is before
 
 

@@ -107,9 +107,6 @@ def test_tokens_without_texts_say_how_to_keep_them(tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("ppo/events.out.tfevents.17.host", "OpenRLHF writes one answer of a step there"),
-        ("events.out.tfevents.17.host", "record them with rlplay.record"),
-        ("checkpoint-5/trainer_state.json", "log_completions=True"),
         ("global_step_5/actor/model.pt", "trainer.rollout_data_dir=FOLDER"),
         ("iteration_000001/train_logtree.json", "rollout_json_export=True"),
         ("eval_12.jsonl", "no run that rlplay can read"),

@@ -145,20 +145,6 @@ def test_a_sampler_in_another_program_may_be_off_by_its_precision():
     assert [f.name for f in examined(stepped=moved(np.exp(-0.1)))][:1] == ["mismatch"], "the same program has no excuse"
 
 
-def test_what_says_nothing_about_ends_has_no_good_word_about_them():
-    health = Health(Run())
-    for number in range(1, 4):
-        update = Update(number)
-        for record in records(number, sampled={"ends_known": False}):
-            update.add(record)
-            health.run.history.add(record)
-        health.add(update)
-    run = health.evidence(3, STATED)
-    assert run is not None
-    (ends,) = [each for each in verdicts(run, []) if each.title == "End of answers"]
-    assert not ends.ticked
-
-
 def test_a_sampler_that_disagrees():
     found = examined(stepped=moved(0.8))
     assert found[0].name == "mismatch"

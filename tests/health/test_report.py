@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from rlplay.health.digest import AnswerExample, TokenPlace
 from rlplay.health.finding import Finding
-from rlplay.health.findings_report import WIDTH, heading, plain, shown, written
+from rlplay.health.findings_report import WIDTH, heading, shown, written
+from rlplay.printed import health_report, json_line
 
 EXAMPLE = AnswerExample(TokenPlace(1, 2), " What is\n2? ", "four\x1b", 0.25, {"answer": "4", "topic": "sums"})
 FOUND = Finding(
@@ -50,13 +52,13 @@ def test_long_texts_are_cut() -> None:
 
 
 def test_a_finding_as_data() -> None:
-    nothing = AnswerExample(TokenPlace(1, 2), "P", "A", float("nan"), {})
-    data = json.loads(
-        json.dumps(plain(Finding("kl", "t", "e", "c", "d", examples=(EXAMPLE, nothing))), allow_nan=False)
-    )
+    nothing = AnswerExample(TokenPlace(1, 2), "P", "A", None, {})
+    finding = Finding("kl", "t", "e", "c", "d", examples=(EXAMPLE, nothing))
+    (data,) = json.loads(json_line(health_report(Path("a"), None, [finding])))["findings"]
     assert [each["reward"] for each in data["examples"]] == [0.25, None]
-    assert (data["name"], data["place"], data["examples"][0]["place"]) == (
-        "kl",
-        None,
-        {"update": 1, "answer": 2, "token": 0},
-    )
+    assert (data["name"], data["place"]) == ("kl", None)
+    assert data["examples"][0]["place"] == {"update": 1, "answer": 2, "token": 0}
+
+
+def test_an_answer_without_a_reward_says_so() -> None:
+    assert shown(AnswerExample(TokenPlace(1, 2), "P", "A", None, {})) == "P → “A” · no reward"

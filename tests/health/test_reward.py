@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from rlplay.health import reward_checks as reward
+from rlplay.health import signal_checks as signal
 from rlplay.health.counts import WinCount
 from rlplay.health.finding import Evidence
 from tests.health.evidence import evidence, seen_at
@@ -17,20 +17,20 @@ FALLING = RISING[::-1]
 
 
 def test_one_reward_for_every_answer() -> None:
-    found = reward.same(evidence(2, reward=0.5))
+    found = signal.same(evidence(2, reward=0.5))
     assert found is not None
     assert found.title == "Every answer earned exactly 0.5"
     assert found.evidence == "All 32 answers of 2 updates earned 0.5."
     assert (found.settings, seen_at(found), len(found.examples)) == (("reward_weights",), (2, "example"), 1)
     assert "compares things of" not in found.cause
-    contained = reward.same(evidence(2, reward=0.0, contained={"row": 9, "Answer": 3}))
+    contained = signal.same(evidence(2, reward=0.0, contained={"row": 9, "Answer": 3}))
     assert contained is not None
     assert contained.evidence.endswith(" 6 of them contain the value of their column “Answer”, and earned 0 too.")
     assert "compares things of different types" in contained.cause
-    other = reward.same(evidence(2, reward=0.0, contained=[{"row": 9, "col": 3}, {"col": 9}]))
+    other = signal.same(evidence(2, reward=0.0, contained=[{"row": 9, "col": 3}, {"col": 9}]))
     assert other is not None
     assert " 12 of them contain the value of their column “col”" in other.evidence
-    bare = reward.same(evidence(2, reward=0.0, examples=()))
+    bare = signal.same(evidence(2, reward=0.0, examples=()))
     assert bare is not None
     assert bare.place is None
 
@@ -47,14 +47,14 @@ def test_one_reward_for_every_answer() -> None:
     ],
 )
 def test_too_few_answers_with_one_reward(updates: int, fields: dict[str, Any]) -> None:
-    assert reward.same(evidence(updates, **fields)) is None
+    assert signal.same(evidence(updates, **fields)) is None
 
 
 EASY = {"reward": [0.92, 0.94, 0.9, 0.9], "frac_reward_zero_std": [0.5, 0.7, 0.0, 0.0]}
 
 
 def test_a_reward_that_is_too_easy_to_earn() -> None:
-    found = reward.same(evidence(4, EASY, best=[0.5, 1.0, None, 0.8]))
+    found = signal.same(evidence(4, EASY, best=[0.5, 1.0, None, 0.8]))
     assert found is not None
     assert found.evidence == (
         "Already in the first two updates the mean reward was 0.93 of 1, and in 60.0 % of the groups all answers "
@@ -65,10 +65,10 @@ def test_a_reward_that_is_too_easy_to_earn() -> None:
         {"reward": [0.92, 0.94, 0.89]}, {"frac_reward_zero_std": []}, {"frac_reward_zero_std": [0.49, 0.9]},
         {"frac_reward_zero_std": [0.9, 0.49]}, {"reward": [0.92]},
     ):  # fmt: skip
-        assert reward.same(evidence(4, EASY | series)) is None
+        assert signal.same(evidence(4, EASY | series)) is None
     for best in (None, 0.0, 1.1):
-        assert reward.same(evidence(4, EASY, best=best)) is None
-    assert reward.same(evidence(2, EASY, examples=())) is not None
+        assert signal.same(evidence(4, EASY, best=best)) is None
+    assert signal.same(evidence(2, EASY, examples=())) is not None
 
 
 def test_a_reward_that_punishes_right_answers() -> None:
@@ -86,27 +86,6 @@ def test_a_reward_that_punishes_right_answers() -> None:
     ):
         assert reward.inverted(evidence(gold=[{}, {}, {}, {}, {}, gold])) is None, gold
     assert reward.inverted(evidence(gold=[{}, {}, {}, {}, {}, {"target": WinCount(2, 20)}])) is not None
-
-
-@pytest.mark.parametrize(
-    ("gold", "words"),
-    [
-        (
-            {"row": WinCount(90, 99), "answer": WinCount(15, 20)},
-            "right answers earned more in 75.0 % of 20 pairs",
-        ),
-        (
-            {"row": WinCount(90, 100), "answer": WinCount(9, 20)},
-            "answers with their “row” earned more in 90.0 % of 100 pairs",
-        ),
-        ({"answer": WinCount(10, 20)}, "right answers earned more in 50.0 % of 20 pairs"),
-        ({"answer": WinCount(20, 20)}, "right answers earned more in all 20 pairs"),
-        ({"answer": WinCount(19, 19)}, ""),
-        ({}, ""),
-    ],
-)
-def test_right_answers_that_earn_more(gold: dict[str, WinCount], words: str) -> None:
-    assert reward.upright(evidence(1, gold=gold)) == words
 
 
 def longer(in_tokens: WinCount, in_characters: WinCount | None = None, **fields: Any) -> Evidence:
@@ -156,8 +135,6 @@ def test_how_long_answers_have_become() -> None:
     found = reward.length(run)
     assert found is not None
     assert found.evidence.endswith(" earned more. Answers went from 10 to 20 tokens.")
-    assert reward.beyond_length(run) == "the longer answer earned more in all 100 pairs"
-    assert reward.beyond_length(evidence()) == ""
 
 
 def gaming(**series: list[float]) -> dict[str, list[float]]:
@@ -217,7 +194,7 @@ SILENT = {"frac_reward_zero_std": [0.9, 0.95, 0.9, 0.95, 0.9, 0.95], "reward": [
 
 
 def test_groups_that_teach_nothing() -> None:
-    found = reward.silent(evidence(series=SILENT))
+    found = signal.silent(evidence(series=SILENT))
     assert found is not None
     assert found.title == "Most groups teach nothing"
     assert found.evidence == (
@@ -230,12 +207,12 @@ def test_groups_that_teach_nothing() -> None:
         {"frac_reward_zero_std": [0.95] * 4},
         {"frac_reward_zero_std": []},
     ):
-        assert reward.silent(evidence(series=SILENT | series)) is None
-    assert reward.silent(evidence(series=SILENT, settings={"baseline": "none"})) is None
-    assert reward.silent(evidence(series=SILENT | {"reward": [0.1, *[0.95] * 5]})) is None
-    assert reward.silent(evidence(series=SILENT, groups=2)) is None, "8 updates are needed"
+        assert signal.silent(evidence(series=SILENT | series)) is None
+    assert signal.silent(evidence(series=SILENT, settings={"baseline": "none"})) is None
+    assert signal.silent(evidence(series=SILENT | {"reward": [0.1, *[0.95] * 5]})) is None
+    assert signal.silent(evidence(series=SILENT, groups=2)) is None, "8 updates are needed"
     assert (
-        reward.silent(evidence(8, {name: [*x, 0.9, 0.9] for name, x in SILENT.items()}, groups=2, best=3)) is not None
+        signal.silent(evidence(8, {name: [*x, 0.9, 0.9] for name, x in SILENT.items()}, groups=2, best=3)) is not None
     )
 
 
@@ -254,40 +231,12 @@ def test_updates_without_any_advantage(
     updates: int, silent: bool | list[bool], settings: dict[str, Any], words: str | None
 ) -> None:
     series = {"frac_reward_zero_std": [0.5] * updates, "reward": [0.5] * updates}
-    found = reward.silent(evidence(updates, series, silent=silent, settings=settings))
+    found = signal.silent(evidence(updates, series, silent=silent, settings=settings))
     assert (found is None) == (words is None)
     if found is not None and words is not None:
         assert found.evidence.startswith(f"Every advantage is 0: {words}")
         assert found.title == "Every advantage is 0"
-        ungrouped = reward.silent(evidence(updates, silent=silent, settings=settings | {"baseline": "none"}))
+        ungrouped = signal.silent(evidence(updates, silent=silent, settings=settings | {"baseline": "none"}))
         assert ungrouped is not None
         assert ungrouped.settings == ()
         assert "In " not in ungrouped.evidence
-
-
-@pytest.mark.parametrize(
-    ("fine", "run", "words"),
-    [
-        (reward.differs, evidence(best=0.8), "the best answer earned 0.8"),
-        (reward.differs, evidence(best=0.8, reward=0.8), ""),
-        (reward.differs, evidence(best=None), ""),
-        (reward.honest, evidence(series={"gold/a/mean": [0.1, 0.2, 0.3]}), "from 0.1 at update 1 to 0.3 at 3"),
-        (reward.honest, evidence(series={"gold/a/mean": [0.1, 0.2]}), "from 0.1 at update 1 to 0.2 at 2"),
-        (reward.honest, evidence(series={"gold/a/mean": [0.1], "rewards/a/mean": [1, 2]}), ""),
-        (reward.carries_over, evidence(series={"eval_reward": [0.1, 0.2, 0.3]}), "from 0.1 at update 1 to 0.3 at 3"),
-        (reward.carries_over, evidence(series={"eval_reward": [0.1, 0.2]}), "from 0.1 at update 1 to 0.2 at 2"),
-        (reward.carries_over, evidence(series={"eval_reward": [0.1, float("nan")]}), ""),
-        (
-            reward.signal,
-            evidence(series={"frac_reward_zero_std": [0.9, 0.3]}),
-            "70.0 % of the groups have answers that ",
-        ),
-        (reward.signal, evidence(series={"frac_reward_zero_std": [0.3, 0.9]}), ""),
-        (reward.signal, evidence(), ""),
-        (reward.signal, evidence(series={"reward": [0.1, *[0.95] * 5]}), "at its ceiling: "),
-    ],
-)
-def test_the_numbers_behind_a_tick(fine: Callable[[Evidence], str], run: Evidence, words: str) -> None:
-    found = fine(run)
-    assert found.startswith(words)
-    assert bool(found) == bool(words)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from rlplay.health import ending_checks as ending
 from rlplay.health import setup_checks as setup
-from rlplay.health.finding import Evidence
 from tests.health.evidence import evidence, seen_at
 
 
@@ -63,16 +61,16 @@ def test_answers_of_which_none_ends() -> None:
         tails=[Counter({" so": 3, " a": 4}), Counter({" so": 5})],
         marks_within=Counter({"</s>": 7}),
     )
-    found = setup.no_end(run)
+    found = ending.no_end(run)
     assert found is not None
     assert found.evidence == (
         "All 32 answers so far were cut at 32 tokens; not one ended. The commonest last words are “so”, in 8 of them."
     )
     assert (found.settings, seen_at(found)) == (("max_completion_length",), (2, "cut"))
-    words = setup.no_end(evidence(2, cut=16, tokens=False, tails=Counter({"so": 1})))
+    words = ending.no_end(evidence(2, cut=16, tokens=False, tails=Counter({"so": 1})))
     assert words is not None
     assert "were cut; not one ended" in words.evidence
-    marked = setup.no_end(
+    marked = ending.no_end(
         evidence(
             2, cut=16, marks_within=[Counter({"</s>": 7, "<s>": 9}), Counter({"</s>": 9})], ends={7: "<|z|>", 3: "</a>"}
         )
@@ -82,12 +80,12 @@ def test_answers_of_which_none_ends() -> None:
         "not one ended. 16 of them contain </s>, and go on. The run waits for </a> (id 3), <|z|> (id 7)."
     )
     assert (marked.settings, seen_at(marked)) == ((), (2, "mark"))
-    silent = setup.no_end(evidence(2, cut=16, marks_within=Counter({"</s>": 8}), places={}))
+    silent = ending.no_end(evidence(2, cut=16, marks_within=Counter({"</s>": 8}), places={}))
     assert silent is not None
     assert silent.evidence.endswith("and go on.")
     assert silent.place is None
-    assert setup.no_end(evidence(1, cut=16, tails=Counter(" "))) is None
-    assert setup.no_end(evidence(2, cut=[16, 15], tails=Counter(" "))) is None
+    assert ending.no_end(evidence(1, cut=16, tails=Counter(" "))) is None
+    assert ending.no_end(evidence(2, cut=[16, 15], tails=Counter(" "))) is None
 
 
 @pytest.mark.parametrize(
@@ -103,13 +101,22 @@ def test_answers_of_which_none_ends() -> None:
 )  # fmt: skip
 def test_cut_answers_cost_something_or_not(fields: dict[str, Any], costs: bool, said: str) -> None:
     run = evidence(cut=5, limit=24, **fields)
-    found = setup.cut_costs(run) if costs else setup.cut_anyway(run)
+    found = ending.cut_costs(run) if costs else ending.cut_anyway(run)
     assert found is not None
     assert found.evidence == "5 of 16 answers were cut at 24 tokens." + (said and f" They earned {said}.")
     assert (found.settings, seen_at(found)) == (("max_completion_length",), (6, "cut"))
-    assert (setup.cut_anyway(run) if costs else setup.cut_costs(run)) is None
-    for check in (setup.cut_costs, setup.cut_anyway):
-        assert check(evidence(cut=[5, 5, 5, 5, 5, 3], answers=10, **fields)) is None, "30 % is usual"
+    assert (ending.cut_anyway(run) if costs else ending.cut_costs(run)) is None
+    for check in (ending.cut_costs, ending.cut_anyway):
+        assert check(evidence(cut=[9, 9, 9, 9, 9, 6], answers=20, **fields)) is None, "30 % is usual"
+        assert check(evidence(1, cut=4, answers=4, **fields)) is None, "four answers are few"
+
+
+def test_of_small_batches_the_last_sixteen_answers_count() -> None:
+    small = {"answers": 4, "limit": 24}
+    assert ending.cut_costs(evidence(cut=[4, 4, 2, 1, 1, 0], **small)) is None, "4 of 16"
+    found = ending.cut_costs(evidence(cut=[4, 4, 2, 2, 1, 1], **small))
+    assert found is not None
+    assert found.evidence == "6 of the last 16 answers were cut at 24 tokens."
 
 
 def test_a_temperature_that_is_too_high() -> None:
@@ -123,23 +130,3 @@ def test_a_temperature_that_is_too_high() -> None:
     assert setup.hot(evidence(series=open_ended, settings={"temperature": 1.2})) is None
     assert setup.hot(evidence(series={"entropy": [9, 9, 9, 2.9, 3.0, 3.0]}, settings={"temperature": 2.0})) is None
     assert setup.hot(evidence(settings={"temperature": 2.0})) is None
-
-
-@pytest.mark.parametrize(
-    ("fine", "run", "words"),
-    [
-        (setup.finite, evidence(), "no NaN or inf"),
-        (setup.finite, evidence(finished=False), ""),
-        (setup.fits, evidence(), "the tokenizer knows the template's marks"),
-        (setup.fits, evidence(tokens=False), ""),
-        (setup.fits, evidence(broken_marks={"a": 2}), ""),
-        (setup.ends, evidence(cut=3), "13 of 16 answers ended before the max length"),
-        (setup.ends, evidence(ends_known=False), ""),
-        (setup.ends, evidence(tokens=False), ""),
-        (setup.cool, evidence(series={"entropy": [1, 2.0]}), "entropy 2 nats at 1"),
-        (setup.cool, dataclasses.replace(evidence(series={"entropy": [2.0]}), on_record=()), "entropy 2 nats"),
-        (setup.cool, evidence(), ""),
-    ],
-)
-def test_the_numbers_behind_a_tick(fine: Callable[[Evidence], str], run: Evidence, words: str) -> None:
-    assert fine(run) == words

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rlplay.health.finding import Evidence
+from rlplay.health.flat_checks import flat, risen
 from rlplay.health.health_of_run import Health
-from rlplay.health.policy_checks import flat, risen
 from rlplay.health.trend import WINDOW, trend
 from rlplay.trace.records import Finished, Scored
 from rlplay.trace.run import Run

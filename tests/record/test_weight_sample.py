@@ -105,6 +105,16 @@ def test_a_share_of_a_weight_is_left_out() -> None:
     assert WeightSample(_trainer(model)).close_update() == {}
 
 
+def test_the_step_is_that_of_the_middle_tensor() -> None:
+    """One whose numbers are large does not hide the others, and one that is still 0 does not count."""
+    model = nn.ParameterList([torch.full((4,), size) for size in (100.0, 1.0, 2.0, 0.0)])
+    sample = WeightSample(_trainer(model))
+    with torch.no_grad():
+        for weight in model:
+            weight.add_(0.5)
+    assert sample.close_update()["weights/step"] == 0.25
+
+
 def test_weights_that_are_0_have_no_step_in_proportion() -> None:
     model = nn.Linear(2, 2, bias=False)
     model.weight.data.zero_()

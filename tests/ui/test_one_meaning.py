@@ -41,6 +41,10 @@ SEVERAL = {
         "undo: an update, those after the one under the cursor, a change, a label, a stroke",
     ),
     "q": ({"quit", "close", "leave"}, "leave what is on the screen; last the program"),
+    "s": (
+        {"step", "step: the typed number is its trainer's"},
+        "by optimizer step: take one, or go to that of a number",
+    ),
     "space": ({"run/pause", "play"}, "run or pause what moves: the run, or the evaluations of a held-out prompt"),
     "left_square_bracket": ({"older update", "evaluation before"}, "back in the run"),
     "right_square_bracket": ({"newer update", "evaluation after"}, "on in the run"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.settings import ANY_LOSS, Settings
 from rlplay.record.trl.trainer_kind import KnownTrainer
 from rlplay.trace.kinds import SomeSettings
 
@@ -29,12 +29,6 @@ _NEUTRAL: dict[str, dict[str, Any]] = {
     "SFTTrainer": {"label_smoothing_factor": 0.0},
 }
 """Options that change a loss in ways that rlplay does not have, with the values that do not."""
-_ANY_LOSS = (
-    "num_generations", "max_completion_length", "temperature", "top_p", "top_k", "num_iterations",
-    "per_device_train_batch_size", "gradient_checkpointing", "learning_rate", "lr_scheduler_type", "warmup_steps",
-    "weight_decay", "max_grad_norm",
-)  # fmt: skip
-"""Options that mean the same whatever the loss is."""
 
 
 def settings_of(trainer: Any, known: KnownTrainer) -> SomeSettings:
@@ -43,7 +37,7 @@ def settings_of(trainer: Any, known: KnownTrainer) -> SomeSettings:
     Without an `algorithm` if rlplay does not have the trainer's loss; then only options that mean the same in any loss.
     """
     algorithm = _algorithm(trainer, known)
-    names = Settings.__struct_fields__ if algorithm else _ANY_LOSS
+    names = Settings.__struct_fields__ if algorithm else ANY_LOSS
     named = {name: getattr(trainer.args, name) for name in names if hasattr(trainer.args, name)}
     named.pop("loss_type", None)
     if algorithm.get("algorithm") in ("dpo", "ipo", "hinge"):

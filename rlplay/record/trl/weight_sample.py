@@ -6,6 +6,7 @@ not 0 need not reach the weights: where they have 8 bits, as in bfloat16, a smal
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ class WeightSample:
         self._known = trainer.accelerator.distributed_type.name not in _SPLIT and all(_whole(each) for each in trained)
         self._chosen = _spread(trained, TENSORS)
         self._shares = _shares(every, trained) if self._known else {}
+        self._of: Tensor | None = None  # the tensor that each sampled number is of
         self._before = self._numbers()
 
     def close_update(self) -> dict[str, float]:
@@ -41,9 +43,21 @@ class WeightSample:
         self._before = now
         if not len(now):
             return dict(self._shares)
-        numbers = torch.stack([(now != before).double().mean(), (now - before).norm(), before.norm()])
-        changed, moved, size = numbers.tolist()  # one wait for the device
-        return self._shares | {"weights/changed": changed} | ({"weights/step": moved / size} if size else {})
+        changed, step = torch.stack([(now != before).double().mean(), self._step(now, before)]).tolist()  # one wait
+        return self._shares | {"weights/changed": changed} | ({} if math.isnan(step) else {"weights/step": step})
+
+    def _step(self, now: Tensor, before: Tensor) -> Tensor:
+        """The median over the tensors of ‖change‖ / ‖weights‖, as norms' scales are a hundred times a matrix's numbers.
+
+        Without those that are 0, as an adapter's B before the first step; NaN if all are.
+        """
+        moved, size = (now - before).square(), before.square()
+        if self._of is None or self._of.device != now.device:
+            lengths = torch.tensor([len(_some(each)) for each in self._chosen])
+            self._of = torch.repeat_interleave(torch.arange(len(lengths)), lengths).to(now.device)
+        none = torch.zeros(len(self._chosen), dtype=now.dtype, device=now.device)
+        shares = none.index_add(0, self._of, moved) / none.index_add(0, self._of, size)
+        return torch.nanmedian(torch.where(shares.isinf(), math.nan, shares)).sqrt()
 
     def _numbers(self) -> Tensor:
         """The sampled weights in float64, in the order of their tensors."""

@@ -13,8 +13,8 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from rlplay.health.examine import verdicts
-from rlplay.health.finding import Finding, Verdict
-from rlplay.health.findings_report import heading, parts
+from rlplay.health.finding import Evidence, Finding, Verdict
+from rlplay.health.findings_report import called, heading, parts
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.parts.following import Following
@@ -68,9 +68,9 @@ class HealthScreen(Following[None]):
         """Examine the run up to the update on the screen."""
         session, panel = self._session, self.query_one(VerticalScroll)
         run, found = examine(session)
-        panel.border_title = "Health" if run is None else f"Health · update {run.last}"
+        panel.border_title = "Health" if run is None else f"Health · {called(run.last, run)}"
         panel.border_subtitle = self._keys(found)
-        self._list(found)
+        self._list(found, run)
         if run is None:
             self.query_one("#summary", SteadyStatic).say(keyed(_waiting(session)))
             self.query_one("#checks", SteadyStatic).say(Content(""))
@@ -84,12 +84,12 @@ class HealthScreen(Following[None]):
         knobs = "`k` knobs · " * (self._session.place == "live")
         return keyed(f"{enter}{knobs}`esc` close")
 
-    def _list(self, found: list[Finding]) -> None:
+    def _list(self, found: list[Finding], run: Evidence | None) -> None:
         if found == self._found:
             return
         self._found, options = found, self.query_one(OptionList)
         at = options.highlighted or 0
-        options.set_options(Option(_problem(finding)) for finding in found)
+        options.set_options(Option(_problem(finding, run)) for finding in found)
         options.display = bool(found)
         if found:
             options.highlighted = min(at, len(found) - 1)
@@ -131,10 +131,10 @@ def _summary(found: list[Finding], reward: str) -> Content:
     return Content.assemble((heading(found), style), f" {reward}".rstrip(), "\n")
 
 
-def _problem(finding: Finding) -> Content:
+def _problem(finding: Finding, run: Evidence | None) -> Content:
     """A finding in full."""
     lines = [Content.assemble(("▲ ", "$warning"), (visible(finding.title), "bold"))]
-    lines += [Content.assemble((f"{label}: ", "$text-muted"), text) for label, text in parts(finding)]
+    lines += [Content.assemble((f"{label}: ", "$text-muted"), text) for label, text in parts(finding, run)]
     return Content("\n").join([*lines, Content("")])
 
 

@@ -140,7 +140,8 @@ class CurveView:
         series = [each for curve in series for each in with_average(curve, smoothing)]
         words, marks = smoothing_label(smoothing), signs(source.history.marks)
         guess = source.guess if source.guess is not None and source.guess.metric == self.traces[0].metric else None
-        return curves(series, marks, size, log, words, span, source.room, source.tinted, guess)
+        ends = source.ends(*span)
+        return curves(series, marks, size, log, words, span, source.room, source.tinted, guess, ends)
 
     def titles(
         self, source: PlotData, cursor: int | None, log: bool, smoothing: float = 0.0
@@ -154,12 +155,12 @@ class CurveView:
             if known[at]
         ]
         head, *others = parts if known[0] else [Content(""), *parts]
-        when = "" if cursor is None else f" at {cursor}"
         elsewhere = cursor is not None and (source.shown is None or source.shown.number != cursor)
         spread = "" if elsewhere else self._spread(source.shown)
         banded = any(curve.band is not None for curve in self.series(source))
         drawn = SHARE if self._is_share(source) and known[0] else SHADE if banded and source.tinted else ""
-        above = Content.assemble(self.title, " " * bool(head), head, when, manner(log, smoothing), drawn, spread)
+        named = f"{source.at(cursor)}{manner(log, smoothing)}"
+        above = Content.assemble(self.title, " " * bool(head), head, named, drawn, spread)
         return above, Content(" · ").join([*others, *discarded_legend(source.history, self.traces[0].metric)])
 
     def _spread(self, update: Update | None) -> str:

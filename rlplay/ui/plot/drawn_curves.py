@@ -25,14 +25,14 @@ _LAYERS = ("thin", "line", "dashed", "points")
 def curves(
     series: Sequence[Curve], marks: Iterable[tuple[int, str]], size: Size, log: bool = False, words: str = "",
     span: tuple[int, int] | None = None, room: Margins = (0, 0), tinted: bool = True,
-    guess: Guess | None = None,
+    guess: Guess | None = None, ends: tuple[str, str] | None = None,
 ) -> Picture:  # fmt: skip
     """The series over updates; `marks` are signs of events at updates; `words` are written on the axis.
 
     `span` is the first and the last update of the axis; by default those of the series. `room` is the minimum of cells
     for labels, so that stacked plots can share their columns. Areas and bands need a terminal with tints.
 
-    A `guess` is of the first of the series.
+    A `guess` is of the first of the series. `ends` are the labels of the ends of the axis, if not their updates.
 
     A value that is not finite, or not positive on a log scale, leaves a gap and a × on the axis.
     """
@@ -63,7 +63,7 @@ def curves(
     _name_parts(canvas, frame, series[0])
     # Labels of two scales take the colours of their curves; those of a single scale stay muted.
     inks = {c.side: c.style for c in reversed(series)} if all(map(any, labels)) else {}
-    ends = str(first), str(last) if last > first else ""
+    ends = ends or (str(first), str(last) if last > first else "")
     below = [(_free(frame, ends, notes, len(words)), words, AXIS)] if words else _updates(frame, ends, notes)
     characters, styles, names = canvas.finished()
     content = painted(

@@ -31,6 +31,8 @@ NEEDS_A_PASS = ("kl", "kl_old")
 """Metrics that observe=light leaves out, unless the training needs the pass anyway."""
 NOT_RECORDED = "Not on record: another program trained this run."
 NO_UPDATE = "This recording holds no finished update."
+_ROOMY = 36
+"""Columns of a panel from which on its axis names a step of the trainer, too."""
 GHOSTS = 1
 """Discarded branches drawn together with the live one."""
 
@@ -75,6 +77,15 @@ class PlotData:
     def span(self) -> tuple[int, int]:
         """The updates of every axis, so that an update is in the same column in all panels."""
         return self.axis or self.history.extent(GHOSTS)
+
+    def at(self, cursor: int | None) -> str:
+        """Where the cursor is, for a title: " at 618 · step 1,237"; "" without one."""
+        return "" if cursor is None else f" at {cursor}{self.history.clock.aside(cursor)}"
+
+    def ends(self, first: int, last: int) -> tuple[str, str]:
+        """The labels of the first and the last update of an axis: where there is room, with the step of its trainer."""
+        aside = self.history.clock.aside(last) if self.columns >= _ROOMY else ""
+        return str(first), f"{last}{aside}" if last > first else ""
 
     def span_from(self, first: int) -> tuple[int, int]:
         """The updates of an axis whose first value is of update `first`: without a value of 0, no column is for it.

@@ -44,7 +44,7 @@ class TwoLines(CurveView):
         self, source: PlotData, cursor: int | None, log: bool, smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """A border for each line: its value, its scale, and its value on held-out prompts."""
-        when = ("" if cursor is None else f" at {cursor}") + manner(log, smoothing)
+        when = source.at(cursor) + manner(log, smoothing)
         first, second = (self._legend_of(at, source, cursor) for at in (0, 1))
         head, tail = (self._held_out(at, source, cursor) for at in (0, 1))
         scales = (" · same scale", "") if self.shared else (" · left", " · right")

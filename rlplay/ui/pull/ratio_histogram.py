@@ -71,12 +71,12 @@ class Ratios(OfUpdate):
             return PullMap().titles(source, None, log)
         if step is None or step.epochs * step.minibatches == 1:
             return Content(self.title), Content("")
-        whole, high, low = (percent(step.metrics.get(name)) for name in self.metrics[:3])
-        count = step.epochs * step.minibatches
-        outside = f" · outside {percent(step.metrics[self.metrics[3]])}" if self.metrics[3] in step.metrics else ""
-        head = Content.assemble(f"Ratio, step {step.step + 1}/{count} · clipped ", (whole, "bold $foreground"))
-        halves = f"↑{high} ↓{low}".replace(" %", "")
-        return head, Content(f"{halves}{outside}{'' if log else ' · log n'}")
+        shares = [percent(step.metrics[name]) for name in self.metrics[:4] if name in step.metrics]
+        head, below = Content(f"Ratio, step {step.step + 1}/{step.epochs * step.minibatches}"), []
+        if len(shares) > 2:  # else the algorithm is not on record
+            head = Content.assemble(head, " · clipped ", (shares[0], "bold $foreground"))
+            below = [f"↑{shares[1]} ↓{shares[2]}".replace(" %", ""), *(f"outside {share}" for share in shares[3:])]
+        return head, Content(" · ".join([*below, *(["log n"] * (not log))]))
 
 
 def shows_map(view: View, source: PlotData) -> bool:

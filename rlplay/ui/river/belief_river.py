@@ -86,7 +86,7 @@ class River:
         labels = [scale.get(at, "").rjust(frame.left - 1) + " " for at in range(height)]
         notes = [(frame.column(update), sign, "$warning") for update, sign in signs(source.history.marks)
                  if frame.first <= update <= frame.last]  # fmt: skip
-        ends = str(int(frame.first)), str(int(frame.last))
+        ends = source.ends(int(frame.first), int(frame.last))
         name = [each for each in _between(ends, "update", frame) if not _under(each, notes)]
         axis = frame.axis(*ends, [*name, *notes])
         return Picture(painted(labels, characters[::-1], inks[::-1], styles, axis), frame)
@@ -100,8 +100,7 @@ class River:
             return Content(self.title), Content("")
         found = _found(source, beliefs, place)
         where = _where(beliefs, place)
-        when = "" if cursor is None else f" at {cursor}"
-        parts = [f"{self.title}{when}", where]
+        parts = [f"{self.title}{source.at(cursor)}", where]
         if found and source.columns:
             window = _window(source, found, _frame(source, found, Size(source.columns, source.lines)))
             parts[1:1] = [f"mean of {window} updates"] * (window > 1)

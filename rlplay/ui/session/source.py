@@ -61,17 +61,23 @@ class Source(ABC):
         """A recorded update; None if its detail was not kept. RunFileError if it is damaged."""
         self._open()
         update = None if self._ahead is None else self._ahead.load(number)
-        return update if update is not None and update.sampled is not None else None
+        return update if update is not None and (update.sampled is not None or self.curves_only) else None
 
     async def load_in_thread(self, number: int) -> Update | None:
         """The same for an update that nobody looks at, without holding up a key."""
         self._open()
         return None if self._ahead is None else await self._ahead.load_in_thread(number)
 
+    @property
+    def curves_only(self) -> bool:
+        """Whether the run has updates, and no answers of any. RunFileError if the run file is damaged."""
+        reader = self._open()
+        return reader is not None and not reader.detailed() and bool(reader.updates())
+
     def recorded(self) -> list[int]:
         """The updates that `load` finds, ascending. RunFileError if the run file is damaged."""
         reader = self._open()
-        return [] if reader is None else reader.detailed()
+        return [] if reader is None else reader.detailed() or reader.updates()
 
     def snapshots(self) -> list[int]:
         """The updates whose state is on disk, ascending. RunFileError if the run file is damaged."""

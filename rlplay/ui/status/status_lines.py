@@ -160,15 +160,21 @@ def _progress(session: Session) -> list[Part]:
     parts: list[Part] = []
     status, tokens = session.status, session.run.history.latest("num_tokens")
     if status is not None and session.source.live:
-        parts.append((f"update {status.update}", "$foreground"))
+        parts.append((_called(session, status.update), "$foreground"))
     elif status is not None and session.run.newest is not None:
-        parts.append((f"update {session.run.newest.number} of {status.recorded}", "$foreground"))
+        newest = session.run.newest.number
+        parts.append((_called(session, newest, f" of {status.recorded}"), "$foreground"))
         tokens = session.run.history.at(session.run.newest.number).get("num_tokens")
     if tokens:
         parts.append((f" · {tokens:,.0f} {session.step_word}s", "$text-muted"))
     if session.seconds:
         parts.append((f" · {tenths(session.seconds)}", "$text-muted"))
     return parts
+
+
+def _called(session: Session, update: int, of: str = "") -> str:
+    """An update, with the step of its trainer where that has another number."""
+    return f"update {update}{of}{session.run.history.clock.aside(update)}"
 
 
 def _curve(session: Session) -> list[Part]:
@@ -185,7 +191,7 @@ def _state(session: Session) -> list[Part]:
     if session.looking is not None:
         back = " back to live" if session.source.live else " back"
         return [
-            (f" {LOOKED_AT} looking at update {session.looking} ", _PAST),
+            (f" {LOOKED_AT} looking at {_called(session, session.looking)} ", _PAST),
             (" v", "bold $foreground"),
             (back, "$foreground"),
         ]

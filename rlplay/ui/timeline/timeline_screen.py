@@ -42,6 +42,9 @@ and then a few others, as many as fit; a scenario chooses the curves with `panel
 last. The last line is the live run. `↑` `↓` `home` `end`, an update's number or a click move the cursor; `enter` or a
 second click looks at that update. Training is not interrupted.
 
+Where another trainer numbers its optimizer steps otherwise, as TRL does with `num_iterations=2`, **step** is its number
+of the update's last one. A number that no update has goes to the update with that step; `s` after any number does, too.
+
 ● the state after this update is on disk, so going back to it is quick; · its answers were kept and can be viewed;
 {LOOKED_AT} the main screen shows it. {EVENT_MARKS["changed"]} a changed setting took effect here, {EVENT_MARKS["back"]}
 the run went back to this update, {EVENT_MARKS["on"]} the run was resumed here.
@@ -150,7 +153,9 @@ this update, with settings that you change; the first run is not touched.
         repeats = self._session.source.live and not row.snapshot
         state = "No snapshot: going back here replays the updates since the previous ●." if repeats else ""
         events = " · ".join(mark.text for mark in row.events)
-        words = [f"{_called(row.number)[0].upper()}{_called(row.number)[1:]}.", tokens, state, events]
+        called = _called(row.number)
+        steps = self._session.run.steps_of(row.number)
+        words = [f"{called[0].upper()}{called[1:]}{f': {steps}' * bool(steps)}.", tokens, state, events]
         return Content(visible(" ".join(filter(None, words))))
 
     @on(Updates.Moved)
@@ -216,9 +221,8 @@ def state(session: Session) -> Content:
     """What the main screen shows: the live run or an older update."""
     if session.looking is not None:
         back = "back to live" if session.source.live else "back"
-        return Content.assemble(
-            (f"{LOOKED_AT} looking at update {session.looking}", "bold $foreground"), keyed(f" · `v` {back}")
-        )
+        looking = f"{LOOKED_AT} looking at update {session.looking}{session.run.history.clock.aside(session.looking)}"
+        return Content.assemble((looking, "bold $foreground"), keyed(f" · `v` {back}"))
     if session.source.live and session.failed is not None:
         return Content.styled("● ended", "bold $error")
     if session.source.live:
@@ -231,7 +235,7 @@ def _now(session: Session) -> str:
     """The label of the last line: the live run or the replay."""
     newest = 0 if session.run.newest is None else session.run.newest.number
     live = "● now" if session.failed is None else "● ended"
-    return live if session.source.live else f"■ replay at {_called(newest)}"
+    return live if session.source.live else f"■ replay at {_called(newest)}{session.run.history.clock.aside(newest)}"
 
 
 def _lost(number: int, finished: int) -> str:

@@ -43,6 +43,7 @@ class Updates(LinePanel):
         Binding("end", "put(-1)", "now", show=False),
         Binding("enter", "choose", "look at it", show=False),
         *(Binding(str(digit), f"type({digit})", "the update of this number", show=False) for digit in range(10)),
+        Binding("s", "step", "step: the typed number is its trainer's", show=False),
     ]
 
     class Moved(Message):
@@ -109,8 +110,22 @@ class Updates(LinePanel):
         self.put(None if line in (-1, self.count() - 1) else line)
 
     def action_type(self, digit: int) -> None:
-        """Go to the update whose number is typed."""
-        self.put(self._typed.add(digit, self.cursor, self.timeline.reached))
+        """Go to the update whose number is typed, or whose step of its trainer is, if no update has that number."""
+        clock, reached = self.timeline.history.clock, self.timeline.reached
+        number = self._typed.add(digit, self.cursor, max(reached, clock.last if clock.differs else 0))
+        self._typed.place = number if number <= reached else clock.update_at(number)
+        self.put(self._typed.place)
+
+    def action_step(self) -> None:
+        """Take the typed number, or else that of the update under the cursor, as that of a step of its trainer."""
+        clock = self.timeline.history.clock
+        number = self._typed.typed if self._typed.place == self.cursor else self.cursor
+        place = clock.update_at(number) if clock.differs and number is not None else None
+        if place is None:
+            self.notify("No update has this step." if clock.differs else "Here a step has its update's number.")
+            return
+        self._typed.place = place
+        self.put(place)
 
     def action_choose(self) -> None:
         """Choose the update under the cursor."""
@@ -137,12 +152,19 @@ class Updates(LinePanel):
         score = SCORES[self.timeline.score]
         further = "".join(f"{title:>{width}}" for title, width in self._further)
         held_out = f"{'held out':>10}" * self.timeline.evaluated
-        return f"{'update':>8}   {score:>10}{self._gap}{held_out}{further}  changed there"
+        step = f"{'step':>{self._step}}" if self._step else ""
+        return f"{'update':>8}  {step} {score:>10}{self._gap}{held_out}{further}  changed there"
+
+    @property
+    def _step(self) -> int:
+        """Cells for the trainer's step of an update; 0 where it has the same number."""
+        clock = self.timeline.history.clock
+        return max(len(f"{clock.last:,}") + 2, 6) if clock.differs else 0
 
     @property
     def _further(self) -> list[tuple[str, int]]:
         """The headings and widths of the further columns, as many as leave room for what changed."""
-        room = self.size.width - _FIXED - len(self._gap) - _CHANGES
+        room = self.size.width - _FIXED - self._step - len(self._gap) - _CHANGES
         found: list[tuple[str, int]] = []
         for name in self.timeline.columns:
             title = visible(short_heading(name))
@@ -176,6 +198,9 @@ class Updates(LinePanel):
         else:
             yield Segment(LOOKED_AT if looked_at else "●" if shown.snapshot else "·" if shown.tokens else " ",
                           self.palette.strong if looked_at else self.palette.muted)  # fmt: skip
+        if self._step:
+            steps = self.timeline.history.clock.steps(row)
+            yield Segment(f"{'' if steps is None else f'{steps[1]:,}':>{self._step}}", self.palette.muted)
         yield Segment(f" {_written(shown.score, 3):>10}", self.palette.strong if here else self.palette.text)
         if self._gap:
             yield from self._bar(shown.score)

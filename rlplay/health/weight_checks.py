@@ -1,0 +1,178 @@
+"""Checks of whether the weights move: a gradient that reaches none, steps that rounding takes back or that are tiny."""
+
+from __future__ import annotations
+
+from rlplay.health.finding import Evidence, Finding, Points
+from rlplay.health.run_kind import REWARDED
+from rlplay.health.trend import WINDOW, ceiling, trend
+from rlplay.trace.numbers import number, percent
+
+ENOUGH, SURE = 3, 5
+"""Updates in a row that show a gradient of 0, which is exact, or weights that stay; those that show a small step."""
+ROUNDED = 0.02
+"""Share of the weights that change, below which rounding takes the steps back.
+
+Adam's step is about the learning rate. In bfloat16 it moves a weight only if it is more than 1/512 of it: with weights
+of standard deviation 0.02, as in a trained model, at 1e-6 these are 1 %, at 1e-5 10 %. Measured on tiny models in
+bfloat16: 0 to 0.2 % at 1e-6 (3 seeds), in float32 at least 60 %.
+"""
+HALF_PRECISION = 5e-4
+"""Distance from 1 to the next number above which weights are in half precision: bfloat16 0.0078, float16 0.00098."""
+STEP = 5e-6
+"""Relative change of the weights in an update below which it leads nowhere: a hundred of them, all in one direction,
+add up to 0.05 %. A usual rate of 1e-6 on weights of standard deviation 0.02 gives 5e-5."""
+
+
+def no_gradient(run: Evidence) -> Finding | None:
+    """The loss has a signal, and no weight moves: its gradient is 0, or the optimizer has other weights."""
+    signal = _with_signal(run)
+    norms = [x for n, x in run.known("grad_norm") if n in signal][-ENOUGH:]
+    changed = [x for n, x in run.known("weights/changed") if n in signal][-ENOUGH:]
+    if any(changed) or max(len(norms), len(changed)) < ENOUGH:
+        return None
+    if len(norms) == ENOUGH and not any(norms):
+        return _blocked(run, bool(changed))
+    return None if len(changed) < ENOUGH or _half(run) or _still_begins(run) else _elsewhere(run, norms)
+
+
+def _blocked(run: Evidence, looked: bool) -> Finding:
+    trained = _newest(run, "weights/trained", 1)
+    share = f" {_share(trained[-1][1])} of the model's weights are set to be trained." if trained else ""
+    still = " Not one of the trained weights that were looked at has changed." if looked else ""
+    return Finding(
+        "no gradient",
+        "No gradient reaches the weights",
+        f"The gradient norm was exactly 0 in the last {ENOUGH} updates whose answers had something to teach."
+        f"{still}{share}",
+        "The loss does not depend on what is trained: the weights are frozen, something between them and the loss is "
+        "detached, or they are multiplied by 0, as an adapter's A is where its B is frozen at 0.",
+        "Print the parameters with requires_grad, and the norm of each one's gradient after a backward pass. With "
+        "adapters, let both of their matrices train, and call enable_input_require_grads with gradient checkpointing.",
+        place=run.example,
+    )
+
+
+def _elsewhere(run: Evidence, norms: list[float]) -> Finding:
+    least = min(norms, default=0.0)
+    norm = f", although the gradient norm was {number(least)} or more" if least else ""
+    return Finding(
+        "no gradient",
+        "The optimizer moves no weight of the model",
+        f"Not one of the trained weights that were looked at has changed in the last {ENOUGH} updates{norm}. The "
+        f"{run.learning_rate} is not 0, and the weights are not in half precision.",
+        "The optimizer holds other tensors than those that the model computes with. It was made before adapters were "
+        "added or the model was loaded, or the model was replaced after it.",
+        "Make the optimizer last, from the parameters of the model that is trained.",
+        place=run.example,
+    )
+
+
+def _with_signal(run: Evidence) -> set[int]:
+    """The updates whose gradient is not meant to be 0."""
+    if run.kind not in REWARDED:
+        return {n for n, _ in run.series("grad_norm")}
+    dead = {n for n, x in run.known("frac_reward_zero_std") if x >= 1} | {
+        n for n, x in run.known("reward_std") if not x
+    }
+    dead |= {each.update for each in run.digests if each.silent or each.reward is not None}
+    told = {n for name in ("frac_reward_zero_std", "reward_std") for n, _ in run.known(name)}
+    return (told | {each.update for each in run.digests}) - dead
+
+
+def _newest(run: Evidence, name: str, count: int) -> Points:
+    return run.known(name)[-count:]
+
+
+def rounded(run: Evidence) -> Finding | None:
+    """The optimizer's steps are smaller than the distance between two numbers of the weights' type."""
+    changed = _newest(run, "weights/changed", ENOUGH)
+    if len(changed) < ENOUGH or not _half(run) or _still_begins(run):
+        return None
+    most, norm = max(x for _, x in changed), run.mean("grad_norm", ENOUGH)
+    if most >= ROUNDED or norm == 0 or _learns(run):
+        return None
+    gap = _newest(run, "weights/rounding", 1)[-1][1]
+    kind = "bfloat16" if gap > 4 * HALF_PRECISION else "float16"
+    push = "" if norm is None else f", although the gradient norm is {number(norm)}"
+    return Finding(
+        "rounding",
+        "The steps are lost in rounding",
+        f"Each of the last {ENOUGH} updates changed at most {percent(most)} of the trained weights that were looked "
+        f"at{push}. The weights are in {kind}.",
+        f"A number in {kind} is {percent(gap / 2)} to {percent(gap)} away from the next one. At this "
+        f"{run.learning_rate} the optimizer's step is less than half of that for nearly every weight, which stays "
+        "what it was.",
+        'Keep the trained weights in float32: load the model with dtype="float32" and set bf16=True, which computes in '
+        "bfloat16. Or train an adapter in float32.",
+        ("learning_rate",),
+        run.example,
+    )
+
+
+def _half(run: Evidence) -> bool:
+    """Whether the trained weights are in half precision."""
+    gap = _newest(run, "weights/rounding", 1)
+    return bool(gap) and gap[-1][1] > HALF_PRECISION
+
+
+def _still_begins(run: Evidence) -> bool:
+    """Whether the learning rate is 0, or rises yet."""
+    rates = [x for _, x in run.known("learning_rate")[-ENOUGH:]]
+    return bool(rates) and (not rates[-1] or rates[-1] > rates[0])
+
+
+def _learns(run: Evidence, sure: float = 1.0) -> bool:
+    """Whether what is trained becomes better, by `sure` times what chance could do, or is as good as it can be."""
+    rewarded = run.kind in REWARDED
+    found = trend(run.series("reward" if rewarded else "loss"))
+    gain = 0.0 if found is None else found.slope if rewarded else -found.slope
+    return bool(rewarded and ceiling(run)) or (found is not None and gain > sure * found.margin)
+
+
+def move(run: Evidence) -> str:
+    changed, step = _newest(run, "weights/changed", 1), _newest(run, "weights/step", 1)
+    if changed and step and changed[-1][1] >= ROUNDED and step[-1][1] >= STEP:
+        (update, share), (_, moved) = changed[-1], step[-1]
+        return f"update {update} changed {percent(share)} of some thousands, a tensor by {number(moved)} of its norm"
+    norms = [x for n, x in run.known("grad_norm") if n in _with_signal(run)][-WINDOW:]
+    if changed or len(norms) < ENOUGH or not all(norms):
+        return ""
+    return f"gradient norm {number(min(norms))} to {number(max(norms))} in {len(norms)} updates"
+
+
+def few(run: Evidence) -> Finding | None:
+    """Only vectors are trained, such as the scale of one norm."""
+    matrices, trained = _newest(run, "weights/matrices", 1), _newest(run, "weights/trained", 1)
+    if not matrices or not trained or matrices[-1][1] or len(run.known("weights/matrices")) < SURE or _learns(run, 2.0):
+        return None
+    return Finding(
+        "few weights",
+        "Hardly any weights are trained",
+        f"No matrix of the model is trained, only vectors, which are {_share(trained[-1][1])} of its weights.",
+        "Everything else is frozen (requires_grad is False). Scales and biases alone can hardly change what the model "
+        "says.",
+        "Print the parameters with requires_grad. Unfreeze the model, or train an adapter.",
+        place=run.example,
+    )
+
+
+def _share(share: float) -> str:
+    return percent(share) if share >= 0.001 else f"{number(100 * share)} %"
+
+
+def small_steps(run: Evidence) -> Finding | None:
+    """The weights hardly move; where no pass after the step says how far the policy moved, they themselves tell."""
+    moved = [x for n, x in run.known("weights/step") if n in _with_signal(run)][-SURE:]
+    if len(moved) < SURE or max(moved) >= STEP or _still_begins(run) or _learns(run):
+        return None
+    return Finding(
+        "step too small",
+        "The steps are too small",
+        f"Each of the last {len(moved)} updates moved the weights by at most {number(max(moved))} of their norm (the "
+        "median over the tensors that were looked at).",
+        f"The {run.learning_rate} is too small: a hundred such updates, all in one direction, do not change what the "
+        "model says.",
+        "Raise learning_rate, ten times at first.",
+        ("learning_rate",),
+        run.example,
+    )

@@ -1,0 +1,180 @@
+"""What commands print with `--json`: one struct per object, under a schema that has a version.
+
+A field may be added under the same version; a field that goes, or that means something else, makes a new version.
+`docs/json.md` explains them, and `docs/schemas` holds a JSON Schema of each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rlplay.health.examine import verdicts
+from rlplay.health.finding import Evidence, Finding
+from rlplay.trace.text import visible_json
+
+
+class Printed(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema"):
+    """Base of all objects; `schema` is the command's name and the version, such as "health/1"."""
+
+
+class UpdateNumbers(Printed, frozen=True, kw_only=True, tag="run-update/1"):
+    """An update of `rlplay run`, as soon as no more numbers can come for it."""
+
+    update: int
+    """From 1; 0 holds numbers of held-out prompts before training."""
+    metrics: dict[str, float | None]
+    """By the names of `rlplay.trace.metrics`, which are TRL's where it logs the same; null: not finite."""
+    seconds: float
+    timings: dict[str, float | None]
+    """Seconds of each part of the update."""
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim of the scenario: `passed` is null where the run did not get so far."""
+
+    text: str
+    passed: bool | None
+    value: float | None
+
+
+class Passed(msgspec.Struct, frozen=True, kw_only=True):
+    """A check that would have seen the trouble, and saw none: what it compared."""
+
+    title: str
+    text: str
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+    """A check that cannot say: why, and what to record so that it can ("" where nothing would help)."""
+
+    title: str
+    why: str
+    record: str
+
+
+class HealthReport(Printed, frozen=True, kw_only=True, tag="health/1"):
+    """`rlplay health`: the gravest finding first."""
+
+    run: str
+    update: int
+    """The last update that was looked at; 0 if none has ended."""
+    findings: list[Finding]
+    passed: list[Passed]
+    unknown: list[Unknown]
+
+
+class RunResult(Printed, frozen=True, kw_only=True, tag="run-result/1"):
+    """The last object of `rlplay run`."""
+
+    passed: bool
+    expectations: list[Expectation]
+    run: str
+    """The path of the run file."""
+    findings: list[Finding]
+    """What is wrong with the run, as in health/1."""
+
+
+class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that is on disk."""
+
+    path: str
+    name: str
+    written: str
+    """Local time, ISO 8601."""
+    title: str
+    model: str
+    update: int
+    reward: float | None
+    """Of the last update that has one."""
+    run_bytes: int
+    snapshot_bytes: int
+
+
+class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
+    """A file among the runs that cannot be read, and why."""
+
+    path: str
+    name: str
+    written: str
+    problem: str
+    run_bytes: int
+    snapshot_bytes: int
+
+
+class RunList(Printed, frozen=True, kw_only=True, tag="runs/1"):
+    """`rlplay runs`, newest first."""
+
+    runs: list[RecordedRun]
+    unreadable: list[Unreadable]
+
+
+class ListedScenario(msgspec.Struct, frozen=True, kw_only=True):
+    """A bundled scenario; `chapter` is the one of the course that it belongs to."""
+
+    name: str
+    title: str
+    question: str
+    chapter: str
+
+
+class ScenarioList(Printed, frozen=True, kw_only=True, tag="list/1"):
+    """`rlplay list`, in the order of the course."""
+
+    scenarios: list[ListedScenario]
+
+
+class ListedSetting(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting: `--set NAME=VALUE` changes it."""
+
+    name: str
+    title: str
+    group: str
+    default: Any
+    takes: str
+    meaning: str
+    effect: str
+
+
+class SettingList(Printed, frozen=True, kw_only=True, tag="settings/1"):
+    """`rlplay settings`; with a name, that one alone."""
+
+    settings: list[ListedSetting]
+
+
+def health_report(run: Path, evidence: Evidence | None, found: Sequence[Finding]) -> HealthReport:
+    """The findings of a run, and what is said of the other checks; `evidence` is None if no update has ended."""
+    said = [] if evidence is None else verdicts(evidence, list(found))
+    return HealthReport(
+        run=str(run),
+        update=0 if evidence is None else evidence.last,
+        findings=list(found),
+        passed=[Passed(title=each.title, text=each.text) for each in said if each.ticked],
+        unknown=[Unknown(title=each.title, why=str(each.text), record=each.record) for each in said if not each.ticked],
+    )
+
+
+def finite(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    """The numbers, with None for those that are not finite: JSON has no NaN."""
+    return {name: number_or_null(value) for name, value in numbers.items()}
+
+
+def number_or_null(value: float | None) -> float | None:
+    """A number that JSON can hold."""
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def json_line(what: Printed) -> str:
+    """An object as one line of JSON, in which no character can command a terminal."""
+    return visible_json(msgspec.json.encode(what).decode())
+
+
+SCHEMAS: dict[str, type[Printed]] = {
+    str(each.__struct_config__.tag): each
+    for each in (HealthReport, UpdateNumbers, RunResult, RunList, ScenarioList, SettingList)
+}
+"""The objects by their schema."""
