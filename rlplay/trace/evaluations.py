@@ -74,8 +74,9 @@ def courses(evaluations: Sequence[Evaluated]) -> LearningCourses:
 
     A prompt is right if the mean reward of its answers is at least half-way between the lowest and the highest mean of
     the run. Prompts that flip come first, in the order in which they do. Evaluations of other prompts than those of
-    the last one are left out: they do not compare.
+    the last one are left out: they do not compare. So are those of which another trainer logged numbers alone.
     """
+    evaluations = [each for each in evaluations if each.prompts]
     asked = [list(each.prompts) for each in evaluations]
     kept = [each for each, prompts in zip(evaluations, asked, strict=True) if prompts == asked[-1]]
     if not kept:
@@ -99,7 +100,7 @@ def parts_of(evaluated: Evaluated) -> list[slice]:
     count = len(evaluated.prompts)
     keys = [(evaluated.prompts[row], evaluated.columns[row] if evaluated.columns else {}) for row in range(count)]
     starts = [row for row in range(count) if row == 0 or keys[row] != keys[row - 1]]
-    return [slice(start, end) for start, end in zip(starts, [*starts[1:], count], strict=True)]
+    return [slice(start, end) for start, end in zip(starts, [*starts[1:], count][: len(starts)], strict=True)]
 
 
 def _means(rewards: Array, starts: list[int]) -> Array:

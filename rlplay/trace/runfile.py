@@ -291,7 +291,7 @@ class RunReader:
         """The newest held-out answers of the live branch up to after update `number`; None if there are none."""
         where = "kind = 'evaluated' AND branch = 0 AND number <= ? ORDER BY number DESC, id DESC LIMIT 1"
         found = (record for _, record in self._records(where, number))
-        return next((record for record in found if isinstance(record, Evaluated)), None)
+        return next((record for record in found if isinstance(record, Evaluated) and record.prompts), None)
 
     def history(self) -> History:
         """Every metric and mark so far, abandoned branches included."""

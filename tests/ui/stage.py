@@ -31,6 +31,7 @@ class Fed:
     question = "Does it learn?"
     stage = "all"
     speaker = ""
+    curves_only = False
     about = ("It answers word problems.", "Each update: 2 prompts.")
     path = Path("nowhere.rlplay")
 

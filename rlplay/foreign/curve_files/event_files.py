@@ -47,9 +47,12 @@ class EventFiles:
         self._rows: list[Row] = []
 
     def about(self) -> dict[str, Any]:
-        """The options of the trainer, where transformers has written them."""
+        """The options of the trainer, where transformers has written them, and the name of its output folder."""
         self._rows += self._look()
-        return {"settings": self._options, "model": str(self._options.get("model_name_or_path") or "")}
+        # Where transformers has its event files, the folder is named after the host and the time.
+        title = self.path.parent.parent.name if self.path.parent.name == "runs" else ""
+        model = str(self._options.get("model_name_or_path") or "")
+        return {"settings": self._options, "model": model, "title": title}
 
     def fresh(self) -> list[Row]:
         """The scalars that came since the last call."""

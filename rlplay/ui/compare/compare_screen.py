@@ -123,7 +123,8 @@ branch left the part that it shares with the other run.
         self.runs = RunPair(sessions[0], sessions[1])
         self.tokens = PairedTokens(RUN_STYLES[0]), PairedTokens(RUN_STYLES[1])
         self.inspectors = Inspector(), Inspector()
-        self.curves = ComparedPanels(self._shown)
+        self._alone = all(session.source.curves_only for session in sessions)
+        self.curves = ComparedPanels(self._shown, self._alone)
         self.views = ComparedViews(RUN_STYLES[:2])
         self._drawn: object = None
         self._reads = False  # whether there may be more to read for the views
@@ -149,8 +150,9 @@ branch left the part that it shares with the other run.
 
     def on_mount(self) -> None:
         self.tokens[0].partner, self.tokens[1].partner = self.tokens[1], self.tokens[0]
-        self.tokens[0].focus()
-        self.add_class("-view-answers")
+        self.set_class(self._alone, "-no-answers")
+        self.add_class(f"-view-{'curves' if self._alone else 'answers'}")
+        (self.curves.panels if self._alone else self.tokens)[0].focus()
         for mine, its in (self.tokens, self.tokens[::-1]):
             self.watch(mine, "scroll_y", partial(_scroll_along, mine, its), init=False)
         self.begin()
@@ -181,8 +183,10 @@ branch left the part that it shares with the other run.
         self._drawn = drawn
         for side, (tokens, update, unfolded) in enumerate(zip(self.tokens, updates, self._unfolded, strict=True)):
             letter, number = tokens.run_style.letter, self.runs.numbers[side]
-            tokens.words = f"Update {number} of {letter} is not finished or was not kept." if number else (
-                "Updates that both runs have finished are compared here.")  # fmt: skip
+            kept = f"Update {number} of {letter} is not finished or was not kept."
+            if self.runs.both[side].source.curves_only:
+                kept = f"{letter} has curves and no answers."
+            tokens.words = kept if number else "Updates that both runs have finished are compared here."
             order = [] if update is None or update.sampled is None else self._order(tokens, update.sampled)
             settings = self.runs.both[side].settings_of(update)
             tokens.show(
@@ -354,6 +358,8 @@ branch left the part that it shares with the other run.
 
     def action_panels(self) -> None:
         """Show answers, token or curves in turn: enlarged on a wide screen, alone on a narrow one."""
+        if self._alone:
+            return
         here = next(view for view in VIEWS if self.has_class(f"-view-{view}"))
         following = VIEWS[(VIEWS.index(here) + 1) % len(VIEWS)]
         self._show(following)

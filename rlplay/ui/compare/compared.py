@@ -92,12 +92,16 @@ class ComparedPanel(CurvePanel):
 
 
 class ComparedPanels(CurvePanels):
-    """Several such panels in a row."""
+    """Several such panels in a row, or with all the room where no run has answers."""
 
-    def __init__(self, runs: Callable[[], Shown]) -> None:
-        super().__init__()
+    def __init__(self, runs: Callable[[], Shown], alone: bool = False) -> None:
+        super().__init__(stage="curve" if alone else "all")
         self._runs = runs
         self.row: list[CurvePanel] = [ComparedPanel(Overlay(names, runs)) for names in _SHOWN]
+
+    @property
+    def _alone(self) -> int:
+        return len(self.row) if self.stage == "curve" else 0
 
     def overlay(self, world: World | None) -> None:
         """Draw the current state of the runs, which play in the same `world`."""

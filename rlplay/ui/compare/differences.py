@@ -26,6 +26,8 @@ def _difference(pair: RunPair) -> str:
             return f"{letter} has reached only update {session.run.finished}, not {pair.number}{later}"
     if pair.identical:
         return f"at update {pair.number} both have equal settings, answers and numbers{later}"
+    if not any(session.on_record().keys() - {"algorithm"} for session in pair.both):
+        return "the settings of the runs are not on record"
     before = f"; {', '.join(pair.earlier)} differed before" if pair.earlier else ""
     files = "; contents of data and reward files are not compared" if pair.names_files else ""
     return f"at update {pair.number} the settings are the same{before}{files}{later}"

@@ -21,7 +21,7 @@ from rlplay.trace.pulls import has_pulls
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.curves.elsewhere import Elsewhere
-from rlplay.ui.curves.first_views import LARGE, NAMED, OVERVIEW, ROW, further, overview, small, view_of
+from rlplay.ui.curves.first_views import LARGE, NAMED, OVERVIEW, ROW, further, of_metrics, overview, small, view_of
 from rlplay.ui.curves.run_details import RunDetails
 from rlplay.ui.plot.curve_view import CurveView
 from rlplay.ui.plot.plot_data import PlotData
@@ -74,7 +74,7 @@ class CurvePanels(Widget):
         self._pulled: Update | None = None  # the last one that has a pull map
         self._settings = UNKNOWN
         self._cursor = 0, 0
-        self._arranged_for: World | None = None
+        self._arranged_for: tuple[World | None, int] = None, 0
         self.details = RunDetails(steered=not replayed)
         self._paint = PaintedWorld()
         self._put_up: dict[CurvePanel, str] = {}
@@ -146,7 +146,10 @@ class CurvePanels(Widget):
 
     def fit(self, settings: Settings) -> bool:
         """Whether the panels offer the views for these settings."""
-        return self.panels[0].overview == overview(settings, self.details.world, self.details.wanted)
+        return self.panels[0].overview == self._overview(settings)
+
+    def _overview(self, settings: Settings) -> tuple[View, ...]:
+        return overview(settings, self.details.world, self.details.wanted, self.details.only)
 
     def prepare(self, history: History, live: Update | None, settings: Settings) -> None:
         """Prepare the run so far for `draw_next`, which draws one panel at a time."""
@@ -156,8 +159,8 @@ class CurvePanels(Widget):
             self._stepped, self._settings = live, settings
             if has_pulls(live) or (self._pulled is not None and live.number < self._pulled.number):
                 self._pulled = live
-        self._take(overview(settings, self.details.world, self.details.wanted), settings)
-        if self._arranged_for is not self.details.world:
+        self._take(self._overview(settings), settings)
+        if self._arranged_for != (self.details.world, self._alone):
             self.rearrange()
         squares = settings.squares if self.details.squares is None else self.details.squares
         painted, repainted = self._paint.of(self.details.world, squares), squares != settings.squares
@@ -308,7 +311,7 @@ class CurvePanels(Widget):
             case "all":
                 return len(self.row)
             case "curve":
-                return spoken_of or min(len(self.details.wanted) or _FEW, _FEW)
+                return spoken_of or self._alone or min(len(self.details.wanted) or _FEW, _FEW)
             case stage if stage in LARGE and self.beside.region:  # the column has the others
                 return 0
             case stage if stage in LARGE or stage == "token" or narrow:
@@ -317,6 +320,11 @@ class CurvePanels(Widget):
                 return max(spoken_of, _FEW)
             case _:
                 return max(spoken_of, 1)
+
+    @property
+    def _alone(self) -> int:
+        """The panels of a run that has nothing but curves."""
+        return len(of_metrics(self.details.only))
 
     def exhibit(self, metrics: Sequence[str]) -> None:
         """Put up the curves of `metrics` together, without the focus; again after each change of the size."""
@@ -329,7 +337,7 @@ class CurvePanels(Widget):
         alone = columns == 1  # then the header shows the reward: the first panel is seen there
         if self.details.world is not None:
             columns = max(1, min(columns, size.width // (least_width(self.details.world) + _FRAME)))
-        self._arranged_for = self.details.world
+        self._arranged_for = self.details.world, self._alone
         if self.stage == "curve":  # side by side, unless that makes them narrow
             columns = min(columns, most, _FEW)
         elif self.stage != "all":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rlplay.algorithms.settings import Settings
 from rlplay.ui.held_out.learning_map import LearningMap
 from rlplay.ui.plot.catalogue import ACTION_VALUES, IMITATION, KL, LENGTH, PAIRS, REWARD, SCORES, STEP_KL
-from rlplay.ui.plot.curve_view import single
+from rlplay.ui.plot.curve_view import CurveView, single
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.trpo_search import Search
 from rlplay.ui.plot.two_lines import TwoLines, two_lines
@@ -37,14 +37,24 @@ LARGE: dict[str, View] = {"map": MAPS[0], "tree": AnswerTree(), "river": River()
 ROW = 4
 """Views below the answers; `further` ones have room on a large screen only."""
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
+TELLING: tuple[CurveView, ...] = (
+    REWARD, *PAIRS[1:3], *SCORES[1:3], KL, LENGTH, single("grad_norm"), single("loss"), single("mean_token_accuracy"),
+    single("entropy"), single("clip_ratio/region_mean"), single("learning_rate"),
+)  # fmt: skip
+"""The curves to look at first where a run has nothing else, whatever it learns from."""
 TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 
 
-def overview(settings: Settings, world: World | None = None, panels: Sequence[str] = ()) -> tuple[View, ...]:
+def overview(
+    settings: Settings, world: World | None = None, panels: Sequence[str] = (), only: Sequence[str] = ()
+) -> tuple[View, ...]:
     """The views for these settings; a world has its map in the second panel, and further maps after the fourth.
 
     Where an update learns from rewards, the scenario's `panels` come first: metrics, pairs of them, names of `NAMED`.
+    A run that has the metrics `only` and no answers has views of these.
     """
+    if only:
+        return (*of_metrics(only), *OVERVIEW)
     views = _of_algorithm(settings)
     if panels and settings.rewarded:
         chosen = tuple(_named(name, views) for name in panels)
@@ -54,6 +64,14 @@ def overview(settings: Settings, world: World | None = None, panels: Sequence[st
         return views
     first, others = views[0], views[1:]
     return first, MAPS[0], others[-1], others[0], *others[1:-1], *MAPS[1:]
+
+
+def of_metrics(names: Sequence[str]) -> list[View]:
+    """At most `ROW` views of a run that has these metrics: those that tell most, then others in order."""
+    views: list[View] = [view for view in TELLING if view.metrics[0] in names]
+    shown = {name for view in views for name in view.metrics}
+    others = [name for name in names if name not in shown and not name.startswith("eval_")]
+    return [*views, *map(single, others)][:ROW]
 
 
 def further(views: Sequence[View], settings: Settings) -> tuple[View, ...]:

@@ -29,6 +29,8 @@ class RunDetails:
     """Whether the run waits for the user's labels, so that no other key plays on."""
     steered: bool = True
     foreign: bool = False
+    only: Sequence[str] = ()
+    """The metrics of a run that has nothing else; empty: it has answers."""
     on_record: Container[str] = ()
     """The names of the settings that the run states."""
     squares: Mapping[str, float | str] | None = None

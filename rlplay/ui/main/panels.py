@@ -49,6 +49,7 @@ class Panels:
         self.banner.border_title = "The engine has ended" if source.live else "Cannot read the run"
         self.main = MainScreen()
         self.main.set_class(source.own_engine, "-starting")
+        self.main.set_class(source.curves_only, "-no-answers")
         self.own = self.stage = source.stage
         self._mark()
 
@@ -156,7 +157,10 @@ class Panels:
         return self.stage == "map" and not self.narrow
 
     def focus(self, panel: str) -> None:
-        """Bring the one of `PANELS` into view, and give it the keys."""
+        """Bring the one of `PANELS` into view, and give it the keys; the curves, where there is nothing else."""
+        if self.main.has_class("-no-answers"):
+            self.curves.first.focus()
+            return
         if panel == "curves" and self.own in LARGE:
             self.set_stage(self.own)
         elif panel not in (SMALL if self.narrow else WIDE if self.wide else SHOWS)[self.stage]:

@@ -165,6 +165,7 @@ class Refresher(Feature):
                 awaited=bool(session.asks),
                 steered=session.has_engine,
                 foreign=session.run.started is not None and bool(session.run.started.source),
+                only=session.run.history.names() if session.source.curves_only else (),
                 on_record=session.on_record(session.shown).keys(),
                 squares=_squares(session),
                 readers={River: partial(next_belief, session), LearningMap: partial(next_evaluation, session)},

@@ -36,7 +36,9 @@ VIEWS = {**dict.fromkeys(MAP_VIEWS, "map"), "tree": "tree", "belief": "river"}
 
 
 def fitting(session: Session) -> list[str]:
-    """The stages of a run: its own subject, all panels, then the others in order."""
+    """The stages of a run: its own subject, all panels, then the others in order. Curves alone have no other."""
+    if session.source.curves_only:
+        return ["curve"]
     return list(dict.fromkeys([session.source.stage, "all", *(name for name in STAGES if _fits(name, session))]))
 
 

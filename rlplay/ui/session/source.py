@@ -40,6 +40,8 @@ class Source(ABC):
     """What the screen gives its room to at first, one of `verbs.STAGES`."""
     speaker = ""
     """What answers the model between its turns; "" for the role that the chat template names."""
+    curves_only = False
+    """Whether another trainer's curves are all that there is of the run: it has no answers."""
     about: tuple[str, ...] = ()
     """Paragraphs about what an engine that starts is going to do."""
     _reader: RunReader | None = None
@@ -68,16 +70,10 @@ class Source(ABC):
         self._open()
         return None if self._ahead is None else await self._ahead.load_in_thread(number)
 
-    @property
-    def curves_only(self) -> bool:
-        """Whether the run has updates, and no answers of any. RunFileError if the run file is damaged."""
-        reader = self._open()
-        return reader is not None and not reader.detailed() and bool(reader.updates())
-
     def recorded(self) -> list[int]:
         """The updates that `load` finds, ascending. RunFileError if the run file is damaged."""
         reader = self._open()
-        return [] if reader is None else reader.detailed() or reader.updates()
+        return [] if reader is None else reader.updates() if self.curves_only else reader.detailed()
 
     def snapshots(self) -> list[int]:
         """The updates whose state is on disk, ascending. RunFileError if the run file is damaged."""
@@ -113,7 +109,9 @@ class RecordedSource(Source):
         self._reader = RunReader(path)
         self._ahead = ReadAhead(self._reader)
         self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
-        self.stage, self.speaker = _subject_of(self._reader.started)
+        started = self._reader.started
+        self.stage, self.speaker = _subject_of(started)
+        self.curves_only = bool(started.source) and self.stage == "curve"
         self._queue: asyncio.Queue[Happening] = asyncio.Queue()
         self._seen = 0
 

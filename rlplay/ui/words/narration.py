@@ -44,6 +44,9 @@ REPLAY_NEXT = {
 """The next keys in a recording, by phase: it shows what was recorded, and samples nothing."""
 STEERED_NEXT = "`u` waits for the next update, `space` lets the trainer run or pauses it."
 LOOKING_NEXT = "`[` and `]` look at the updates before and after, `v` goes back."
+NUMBERS_NEXT = (
+    "`↑` `↓` show other curves, `h` what they say of the run; RlplayCallback (TRL) or rlplay.record keeps answers."
+)
 END_NEXT = "The recording ends here: `z` goes back, `space` plays it from the start."
 
 ENDED_NEXT = "The engine has ended: `r` starts it again, `F12` shows why."
@@ -81,6 +84,9 @@ def narrate(
 
     `undoes`: whether the run can go back.
     """
+    if update is not None and update.sampled is None and update.finished is not None:
+        numbers = f"The numbers of update {update.number} are on record, and none of its answers."
+        return Narration(numbers, NUMBERS_NEXT, warning(finding) + DETAILS * (finding is not None))
     if update is None or update.sampled is None:
         if place == "ended":
             return Narration(BEGIN, ENDED_NEXT)
