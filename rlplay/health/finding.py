@@ -122,18 +122,27 @@ class Evidence:
         """Whether the run states this setting; else its value here is only rlplay's default."""
         return name in self.on_record
 
-    def known(self, name: str) -> Points:
-        """The points of a metric in these updates that are numbers."""
-        return [(n, x) for n, x in self.series(name) if math.isfinite(x)]
-
     def recent(self, count: int) -> Sequence[Digest]:
         """The newest `count` digests."""
         return self.digests[-count:]
 
     def series(self, name: str) -> Points:
         """The points of a metric in these updates."""
-        updates, values = self.history.series(name)
-        return [(n, x) for n, x in zip(updates, values, strict=True) if self.first <= n <= self.last]
+        if name not in self._read:
+            updates, values = self.history.series(name)
+            points = [(n, x) for n, x in zip(updates, values, strict=True) if self.first <= n <= self.last]
+            self._read[name] = points, [(n, x) for n, x in points if math.isfinite(x)]
+        return self._read[name][0]
+
+    def known(self, name: str) -> Points:
+        """The points of a metric in these updates that are numbers."""
+        self.series(name)
+        return self._read[name][1]
+
+    @cached_property
+    def _read(self) -> dict[str, tuple[Points, Points]]:
+        """Both by the metric's name: many checks ask for the same, and a run may have thousands of updates."""
+        return {}
 
     def mean(self, name: str, count: int) -> float | None:
         """The mean of the newest `count` values of a metric; None without values."""

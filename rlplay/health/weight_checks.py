@@ -134,7 +134,8 @@ def move(run: Evidence) -> str:
     if changed and step and changed[-1][1] >= ROUNDED and step[-1][1] >= STEP:
         (update, share), (_, moved) = changed[-1], step[-1]
         return f"update {update} changed {percent(share)} of some thousands, a tensor by {number(moved)} of its norm"
-    norms = [x for n, x in run.known("grad_norm") if n in _with_signal(run)][-WINDOW:]
+    taught = _with_signal(run)
+    norms = [x for n, x in run.known("grad_norm") if n in taught][-WINDOW:]
     if changed or len(norms) < ENOUGH or not all(norms):
         return ""
     return f"gradient norm {number(min(norms))} to {number(max(norms))} in {len(norms)} updates"
@@ -162,7 +163,8 @@ def _share(share: float) -> str:
 
 def small_steps(run: Evidence) -> Finding | None:
     """The weights hardly move; where no pass after the step says how far the policy moved, they themselves tell."""
-    moved = [x for n, x in run.known("weights/step") if n in _with_signal(run)][-SURE:]
+    taught = _with_signal(run)
+    moved = [x for n, x in run.known("weights/step") if n in taught][-SURE:]
     if len(moved) < SURE or max(moved) >= STEP or _still_begins(run) or _learns(run):
         return None
     return Finding(

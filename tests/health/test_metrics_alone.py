@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -74,3 +75,11 @@ def test_what_is_not_on_record_is_named_with_what_would_record_it() -> None:
     assert lacking.keys() >= {"Template", "Sampler", "Right answers", "End of answers", "Entropy"}
     assert "rlplay.record" in lacking["Template"].record
     assert lacking["Entropy"].record == "log entropy"
+
+
+def test_a_run_of_thousands_of_updates_is_judged_at_once() -> None:
+    names = ("reward", "reward_std", "frac_reward_zero_std", "entropy", "kl", "loss", "grad_norm", "weights/step")
+    run = curves(4000, {name: [0.5 + 0.1 * (n % 7) for n in range(4000)] for name in names}, SOURCE)
+    began = time.process_time()
+    verdicts(run, findings(run))
+    assert time.process_time() - began < 2, "each number is looked at a few times, not once for every other"
