@@ -13,6 +13,7 @@ from rlplay.foreign.files import Files, layout_of
 from rlplay.foreign.foreign_run import ForeignRun, ForeignRunError
 from rlplay.foreign.lacking import lacking
 from rlplay.foreign.layouts import SEGMENTS
+from rlplay.foreign.prime_stream import PrimeStream
 from rlplay.foreign.recording import Recording
 from rlplay.foreign.segments import Segments
 from rlplay.paths import SUFFIX, find_run, runs_folder
@@ -124,6 +125,8 @@ def source_of(origin: Path) -> ForeignRun:
         return Segments(origin)
     if layout := layout_of(origin):
         return Files(origin, layout)
+    if PrimeStream.is_at(origin):
+        return PrimeStream(origin)
     if log := curve_log(origin):
         return CurveRun(log)
     if not origin.is_dir():

@@ -15,7 +15,7 @@ from rlplay.foreign.answer_rows import metrics
 from rlplay.foreign.assemble import GatheredBatch, finished
 from rlplay.foreign.foreign_run import ForeignRunError, beginning
 from rlplay.foreign.layouts import LAYOUTS, FileLayout, Row
-from rlplay.record.format import Ended
+from rlplay.record.format import Ended, Rollouts, Step
 from rlplay.trace.records import AnyRecord, Started
 
 _DIGITS = 9
@@ -166,6 +166,11 @@ def records(
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError, msgspec.MsgspecError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ForeignRunError(f"{path} is not a file of {layout.source}: {what}") from None
+    return made_of(number, own, rollouts, step, settings)
+
+
+def made_of(number: int, own: int, rollouts: Rollouts, step: Step | None, settings: Settings) -> list[AnyRecord]:
+    """The records of an update, which is the step `own` of its trainer."""
     batch, numbers = GatheredBatch([rollouts]), metrics(rollouts)
     made = batch.records(number, settings)
     if step is not None:
