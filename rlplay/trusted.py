@@ -16,8 +16,10 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -25,7 +27,10 @@ import msgspec
 from rlplay import paths
 from rlplay.neighbours import with_imports
 
+SERVED = (".yaml", ".yml")
+"""Endings of files that name no code, but a server to which prompts and answers go."""
 _MOST_NAMED = 5
+_ADDRESS, _KEY = re.compile(r"https?://[^\s'\"#,}]+"), re.compile(r"^key:\s*['\"]?(\w+)", re.MULTILINE)
 
 
 class Grants(msgspec.Struct, frozen=True):
@@ -51,8 +56,8 @@ def is_distrust(error: BaseException | None) -> bool:
 
 
 def is_module(name: str) -> bool:
-    """Whether `name` can be that of a module, as in `trl.rewards`; a file's name, with `.py` or a slash, cannot."""
-    return not name.endswith(".py") and all(part.isidentifier() for part in name.split("."))
+    """Whether `name` can be that of a module, as in `trl.rewards`; a file's, with a slash or such an ending, cannot."""
+    return not name.endswith((".py", *SERVED)) and all(part.isidentifier() for part in name.split("."))
 
 
 def is_address(name: str) -> bool:
@@ -101,7 +106,8 @@ def agree(agreed: Mapping[str, str]) -> None:
             partial.write_text(json.dumps(_remembered() | dict(agreed), indent=1) + "\n", encoding="utf-8")
             partial.replace(_file())
     except OSError:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def follow(places: Iterable[str]) -> None:
@@ -154,10 +160,22 @@ def check_address(name: str) -> None:
 def consequences(places: Iterable[str]) -> str:
     """What would happen with these files, modules and addresses, in the words of a question to the user."""
     named = list(places)
-    code = ", ".join(described(each) for each in named if not is_address(each))
-    asked = ", ".join(filter(is_address, named))
+    code = ", ".join(described(each) for each in named if not is_address(each) and not each.endswith(SERVED))
+    asked = ", ".join(_addresses(each) for each in named if is_address(each) or each.endswith(SERVED))
     parts = {code: f"run the code of {code}", asked: f"send prompts and answers to {asked}"}
     return " and ".join(words for names, words in parts.items() if names)
+
+
+def _addresses(each: str) -> str:
+    """Where prompts and answers go: an address, or those in a file, with the name of the key that goes with them."""
+    if is_address(each):
+        return each
+    try:
+        text = Path(each).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return each
+    keys = "".join(f" with the key ${name}" for name in _KEY.findall(text))
+    return f"{' or '.join(dict.fromkeys(_ADDRESS.findall(text))) or 'the address'}{keys} (named in {each})"
 
 
 def described(each: str) -> str:

@@ -40,13 +40,14 @@ def follow_named(changes: Mapping[str, Any]) -> None:
     """Let the files and modules run that the user has named among the options of this command line."""
     from rlplay.algorithms.own_choices import functions_in
     from rlplay.scenario.trust import places_of
+    from rlplay.tasks.remote.served_file import is_served
     from rlplay.trusted import follow
 
     words = [word for name in _NAMING for word in (changes.get(name) or ())]
     words += [word for name in _NAMING_ONE if (word := changes.get(name))]
     sets = [word.partition("=") for word in changes.get("sets", ())]
     words += functions_in({name.strip(): value.strip() for name, _, value in sets})
-    follow(each for word in words if ":" in word for each in places_of(word))
+    follow(each for word in words if ":" in word or is_served(word) for each in places_of(word))
 
 
 _NAMING = "reward", "tools"

@@ -19,6 +19,7 @@ from rlplay.scenario.stage_settings import stage_scenarios
 from rlplay.tasks import is_own_task
 from rlplay.tasks.hub_dataset import looks_like_dataset
 from rlplay.tasks.library import has_turns, is_of_library, library_problem
+from rlplay.tasks.remote.served_file import is_served
 from rlplay.trace.text import brief_path, quote
 from rlplay.trusted import is_module
 
@@ -38,9 +39,12 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
         return str(folder / name) if (folder / name).exists() else name
 
     def found(kind: str, entry: str) -> str:
+        if kind == "a reward" and is_served(entry):
+            return beside(entry)
         place, colon, function = entry.rpartition(":")
         if not (place.endswith(".py") or is_module(place)) or not function.isidentifier():
             forms = "MODULE:FUNCTION or FILE.py:FUNCTION, e.g. score.py:short"
+            forms += ", or of a file NAME.yaml with a judge" * (kind == "a reward")
             raise ScenarioError(f"{kind} takes the form {forms}; got {quote(entry)}")
         return entry if is_module(place) else f"{beside(place)}{colon}{function}"
 
@@ -145,7 +149,7 @@ def _environment_present(scenario: Scenario) -> None:
 
 
 def _function_present(kind: str, entry: str) -> None:
-    place = entry.rpartition(":")[0]
+    place = entry if is_served(entry) else entry.rpartition(":")[0]
     package = place.partition(".")[0]
     if is_module(place) and not _installed(package):
         raise ScenarioError(f"{kind} {entry}: no package {package} is installed; install it, or name a file")

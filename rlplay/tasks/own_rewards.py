@@ -12,6 +12,7 @@ import msgspec
 
 from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.containment import OwnError, contained
+from rlplay.tasks.remote.served_file import Ask, Served, ServedFile, is_served
 from rlplay.tasks.task import Environment, RewardFunction, Task
 from rlplay.tasks.tools import Tools
 from rlplay.trace.text import quote
@@ -23,7 +24,7 @@ def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
     """The functions that `entries` name, by name. Raises OwnError as `load_reward` does, and if two have one name."""
     chosen: dict[str, str] = {}
     for entry in entries:
-        name = entry.rpartition(":")[2]
+        name = reward_name(entry)
         if name == REWARD_MODEL:
             raise OwnError(f"{entry}: {quote(name)} is the name of a trained reward model's score; rename the function")
         if name in chosen:
@@ -38,9 +39,24 @@ def load_reward(entry: str) -> RewardFunction:
     """The function `FILE.py:FUNCTION` or `MODULE:FUNCTION`, with TRL's signature; it may be an `async def`.
 
     A file is loaded again whenever it has changed, a module is imported once. An error in it, at import or in a call,
-    becomes an OwnError that names the place.
+    becomes an OwnError that names the place. A file `NAME.yaml` stands for a judge or a teacher (`remote/`).
     """
-    return as_reward(named_function("reward", entry))
+    return as_reward(ServedFile(Path(entry), _served) if is_served(entry) else named_function("reward", entry))
+
+
+def reward_name(entry: str) -> str:
+    """The name of the reward that an entry means: the function's, or the file's of a judge or a teacher."""
+    return Path(entry).stem if is_served(entry) else entry.rpartition(":")[2]
+
+
+def _served(place: str, name: str, served: Served) -> Ask:
+    if served.judge:
+        from rlplay.tasks.remote.judge import judge
+
+        return judge(place, name, served)
+    from rlplay.tasks.remote.teacher import teacher
+
+    return teacher(place, name, served)
 
 
 def load_environment(entry: str) -> Environment:
@@ -155,7 +171,7 @@ class _Reward:
     async def _awaited(self, found: Awaitable[Any]) -> Any:
         try:
             return await found
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, OwnError):
             raise
         except BaseException as error:
             raise self._function.failed(error) from error

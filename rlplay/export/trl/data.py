@@ -10,6 +10,7 @@ from rlplay.export.trl.fields import absolute, absolute_entry, literal
 from rlplay.export.trl.recorded_stages import PlayedStage
 from rlplay.scenario.schema import Scenario
 from rlplay.tasks import is_own_task, load_task
+from rlplay.tasks.own_rewards import reward_name
 from rlplay.trace.runfile import RunReader
 from rlplay.user_code import names_function
 
@@ -45,7 +46,7 @@ def data_lines(scenario: Scenario, rewarded: bool) -> Iterator[str]:
     if scenario.reward:
         yield "rewards = {"
         for entry in scenario.reward:
-            yield f"    {literal(entry.rpartition(':')[2])}: load_reward({literal(absolute_entry(entry))}),"
+            yield f"    {literal(reward_name(entry))}: load_reward({literal(absolute_entry(entry))}),"
         yield "}"
     elif rewarded:
         yield "rewards = task.rewards"
@@ -55,7 +56,7 @@ def reward_names(reader: RunReader, stage: PlayedStage) -> list[str]:
     """The names of a stage's reward functions; of a task of the user's, which is not run here, those it called."""
     scenario = stage.scenario
     if scenario.reward or not scenario.task:
-        return [entry.rpartition(":")[2] for entry in scenario.reward]
+        return [reward_name(entry) for entry in scenario.reward]
     if not names_function(scenario.task):
         return list(load_task(scenario.task).rewards)
     kept = [number for number in reader.detailed() if stage.first <= number <= stage.last]

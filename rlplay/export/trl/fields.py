@@ -50,7 +50,9 @@ def absolute(path: str) -> str:
 
 
 def absolute_entry(entry: str) -> str:
-    """`FILE.py:FUNCTION` with the file's absolute path; `MODULE:FUNCTION` unchanged."""
+    """`FILE.py:FUNCTION` or `NAME.yaml` with the file's absolute path; `MODULE:FUNCTION` unchanged."""
+    if ":" not in entry:
+        return absolute(entry)
     file, _, function = entry.rpartition(":")
     return f"{absolute(file)}:{function}"
 
