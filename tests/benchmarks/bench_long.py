@@ -1,10 +1,14 @@
 """How a recording of long answers opens, and how quickly the screen then answers keys.
 
     python -m tests.benchmarks.bench_long [--answers 512] [--length 1500] [--candidates 0] [--keys 20]
+    python -m tests.benchmarks.bench_long --answers 64 --recorded 3
 
 Everything in a pseudo-terminal, as a user has it: with bytecode on disk, as an installation leaves it. The run has two
 updates; opening counts from the command until the answers with their tokens and the words about them are written, a key
 from its writing until what it changes has been read. Candidates are what another trainer's recording lacks.
+
+With `--recorded`, the run is a folder of `rlplay.record` with so many updates of two steps, of a trainer such as TRL.
+It is opened where nothing was copied yet, then again. Keys are to take 0.1 s there.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import argparse
 import itertools
 import os
 import re
+import shutil
 import statistics
 import tempfile
 import time
@@ -21,6 +26,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rlplay.record import Recorder
+from rlplay.record.format import part
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped
 from rlplay.trace.runfile import RunWriter
 from tests.recorded import synthetic_started
@@ -108,6 +115,37 @@ def update_records(
     ]  # fmt: skip
 
 
+def write_recording(folder: Path, updates: int, answers: int, length: int) -> Path:
+    """What a trainer with a sampler of its own and a reference records of such updates, with two optimizer steps."""
+    with Recorder(folder, completions=answers) as recorder:
+        recorder.begin(
+            "TRL 1.16.0 GRPOTrainer", {"algorithm": "grpo", "num_iterations": 2, "num_generations": GENERATIONS}
+        )
+        for number in range(1, updates + 1):
+            rng = np.random.default_rng(number)
+            sampled, scored, credited, stepped, finished = update_records(rng, number, answers, length, 0)
+            assert isinstance(sampled, Sampled)
+            assert isinstance(scored, Scored)
+            assert isinstance(credited, Credited)
+            assert isinstance(stepped, Stepped)
+            assert isinstance(finished, Finished)
+            recorder.rollouts(
+                number, prompts=sampled.prompts, group=sampled.group, lengths=np.diff(sampled.offsets),
+                texts=sampled.texts, rewards=scored.parts, columns=sampled.columns, token_ids=sampled.token_ids,
+                truncated=sampled.truncated, old_logprobs=sampled.old_logprobs, entropy=sampled.entropy,
+                sampling_logprobs=sampled.old_logprobs, ref_logprobs=credited.ref_logprobs,
+                advantages=credited.advantages, prompt_ids=sampled.prompt_ids, prompt_lengths=[1] * len(sampled.prompts),
+                prompt_texts=sampled.prompt_texts,
+            )  # fmt: skip
+            for step, logprobs in enumerate((stepped.logprobs, finished.logprobs)):
+                recorder.step(
+                    number, step, 2, rows=stepped.rows, logprobs=logprobs, dloss_dlogp=stepped.dloss_dlogp,
+                    tokens=len(sampled.texts), metrics={"loss": 0.0},
+                )  # fmt: skip
+            recorder.end(number, finished.metrics, finished.seconds, (2 * number - 1, 2 * number))
+    return folder
+
+
 def _logprobs(rng: np.random.Generator, count: int) -> Array:
     return -rng.exponential(0.5, count).astype(np.float32)
 
@@ -138,18 +176,28 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=0)
     parser.add_argument("--keys", type=int, default=20, help="times each key is pressed")
     parser.add_argument("--opens", type=int, default=5, help="times the run is opened")
+    parser.add_argument("--recorded", type=int, default=0, metavar="UPDATES", help="a folder with so many updates")
     asked = parser.parse_args()
+    limit = 2 * KEY if asked.recorded else KEY
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         env = {"RLPLAY_HOME": home, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{home}/bytecode"}
-        run = write_run(Path(home) / "long.rlplay", asked.answers, asked.length, asked.candidates)
-        print(f"{asked.answers} answers × {asked.length} tokens, {os.path.getsize(run) / 2e6:.1f} MB an update")
-        opens = []
-        for _ in range(asked.opens + 1):  # the first one writes bytecode
-            seconds, computed, terminal = opened(run, env)
-            opens.append((seconds, computed))
-            terminal.close()
-        report("open, median", statistics.median(seconds for seconds, _ in opens[1:]), OPEN)
-        report("open, processor time, median", statistics.median(computed for _, computed in opens[1:]), OPEN)
+        if asked.recorded:
+            run = write_recording(Path(home) / "run", asked.recorded, asked.answers, asked.length)
+            size = os.path.getsize(part(run, 0)) / asked.recorded
+        else:
+            run = write_run(Path(home) / "long.rlplay", asked.answers, asked.length, asked.candidates)
+            size = os.path.getsize(run) / 2
+        print(f"{asked.answers} answers × {asked.length} tokens, {size / 1e6:.1f} MB an update")
+        for what in ("first opened", "opened again") if asked.recorded else ("open",):
+            opens = []
+            for _ in range(asked.opens + 1):  # the first one writes bytecode
+                if what == "first opened":
+                    shutil.rmtree(Path(home) / "runs", ignore_errors=True)
+                seconds, computed, terminal = opened(run, env)
+                opens.append((seconds, computed))
+                terminal.close()
+            report(f"{what}, median", statistics.median(seconds for seconds, _ in opens[1:]), OPEN)
+            report(f"{what}, processor time, median", statistics.median(computed for _, computed in opens[1:]), OPEN)
         *_, terminal = opened(run, env)
         times: dict[str, list[float]] = {key: [] for key in CHANGES}
         computed: dict[str, list[float]] = {key: [] for key in CHANGES}
@@ -161,10 +209,10 @@ def main() -> None:
                 computed[key].append(cpu_seconds(terminal) - before)
         terminal.close()
         for key, taken in times.items():
-            report(f"key {key!r}, 95th percentile", percentile(taken), KEY)
-            report(f"key {key!r}, processor time in all, median", statistics.median(computed[key]), KEY)
-        report("all keys, median", statistics.median(itertools.chain(*times.values())), KEY)
-        report("all keys, 95th percentile", percentile(itertools.chain(*times.values())), KEY)
+            report(f"key {key!r}, 95th percentile", percentile(taken), limit)
+            report(f"key {key!r}, processor time in all, median", statistics.median(computed[key]), limit)
+        report("all keys, median", statistics.median(itertools.chain(*times.values())), limit)
+        report("all keys, 95th percentile", percentile(itertools.chain(*times.values())), limit)
 
 
 def percentile(times: Iterable[float]) -> float:
