@@ -16,7 +16,7 @@ from rlplay.cli.options import DEVICE_OPTION, option_words, with_options
 from rlplay.cli.several import as_one_of_several, in_processes
 from rlplay.cli.splash import on_a_terminal, splash
 from rlplay.cli.trusting import TRUST, ask_trust, follow_named
-from rlplay.cli.types import RUN, SCENARIO, WholeNumber
+from rlplay.cli.types import GROWING, RUN, SCENARIO, WholeNumber
 from rlplay.printing import raw_stream
 from rlplay.processes import in_several, is_first
 from rlplay.supervisor import watched
@@ -256,7 +256,7 @@ def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -
 
 
 @click.command(epilog="Example: rlplay replay last")
-@click.argument("recorded", metavar="RUN", type=RUN)
+@click.argument("recorded", metavar="RUN", type=GROWING)
 def replay(recorded: Path) -> int:
     """Open a recorded run, finished or still growing."""
     needs_a_terminal(f"rlplay export {shlex.quote(str(recorded))} --format jsonl --out PATH")
@@ -266,7 +266,7 @@ def replay(recorded: Path) -> int:
 
 
 @click.command(epilog="Example: rlplay compare RUN RUN, each a name that 'rlplay runs' lists")
-@click.argument("recorded", metavar="RUN RUN…", type=RUN, nargs=-1, required=True)
+@click.argument("recorded", metavar="RUN RUN…", type=GROWING, nargs=-1, required=True)
 def compare(recorded: tuple[Path, ...]) -> int:
     """Open two to eight recorded runs beside each other.
 

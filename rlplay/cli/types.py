@@ -173,6 +173,21 @@ class RunName(_Found):
         return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
+class GrowingRun(RunName):
+    """As `RunName`, for what goes on copying while it shows the beginning of a long run."""
+
+    def convert(
+        self,
+        value: str | Path,
+        param: click.Parameter | None,  # noqa: ARG002 - click's signature
+        ctx: click.Context | None,  # noqa: ARG002 - click's signature
+    ) -> Path:
+        """The run's file. Raises ValueError, one line, if no run or several match."""
+        from rlplay.foreign.copy import run_file
+
+        return run_file(value, whole=False)
+
+
 class RunFile(RunName):
     """As `RunName`, but a run of rlplay or a copy of another trainer's; never that trainer's folder."""
 
@@ -183,7 +198,7 @@ class RunFile(RunName):
         return super().convert(value, param, ctx)
 
 
-RUN_FILE = RunFile()
+RUN_FILE, GROWING = RunFile(), GrowingRun()
 SCENARIO, ALGORITHM, DEVICE, RUN = ScenarioName(), AlgorithmName(), DeviceName(), RunName()
 SETTING = SettingName()
 PATH = click.Path()  # or a name: click checks nothing, but the shell completes files

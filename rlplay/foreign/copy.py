@@ -26,8 +26,8 @@ from rlplay.trace.runfile_format import ORIGIN, PLACE
 class Copy:
     """The run file of a foreign run; several programs may keep the same one up to date."""
 
-    def __init__(self, origin: Path) -> None:
-        """Read all that `origin`, what another trainer has written, holds so far.
+    def __init__(self, origin: Path, whole: bool = True) -> None:
+        """Read all that `origin`, what another trainer has written, holds so far; or else only its first updates.
 
         Raises ForeignRunError if it holds no run that can be read, RunFileError if the run file cannot be written.
         """
@@ -37,7 +37,8 @@ class Copy:
         self.path = _place(self.origin, started.run_id)
         self._create(started)
         self._resume()
-        self.pull()
+        while self.pull() and whole:
+            pass
 
     def _create(self, started: Started) -> None:
         if self.path.exists():
@@ -57,7 +58,7 @@ class Copy:
         self._source.resume(read.get("place", {}))
 
     def pull(self) -> int:
-        """Add what is new; the number of new records. Raises ForeignRunError or RunFileError."""
+        """Add what is new, of much the next updates; the number of new records. ForeignRunError or RunFileError."""
         records = self._source.fresh()
         if not records:
             return 0
@@ -89,16 +90,16 @@ def _place(origin: Path, run_id: str) -> Path:
     return runs_folder() / f"{name(origin)}_{identity}{SUFFIX}"
 
 
-def run_file(name_or_path: str | Path) -> Path:
-    """The run file that is named as for `find_run`, or an up-to-date copy of another trainer's run.
+def run_file(name_or_path: str | Path, whole: bool = True) -> Path:
+    """The run file that is named as for `find_run`, or a copy of another trainer's run.
 
     That one is a folder, a file, or `PROJECT.db/RUN` in a database of trackio.
 
-    Raises ValueError, one line, if no run or several match.
+    The copy is up to date, or begun if it need not be `whole`. Raises ValueError, one line, if not one run matches.
     """
     path = Path(name_or_path)
     if path.is_dir() or (path.suffix != SUFFIX and (path.is_file() or path.parent.is_file())):
-        return Copy(path).path
+        return Copy(path, whole).path
     return find_run(name_or_path)
 
 
@@ -111,7 +112,7 @@ def copy_again(run: RunReader) -> Copy | None:
     if origin is None or run.path.resolve() != _place(Path(origin), run.started.run_id).resolve():
         return None
     try:
-        return Copy(Path(origin))
+        return Copy(Path(origin), whole=False)
     except (ForeignRunError, OSError):
         return None
 

@@ -31,7 +31,10 @@ class ForeignRun(Protocol):
         """Its beginning. Raises ForeignRunError if there is none yet."""
 
     def fresh(self) -> list[AnyRecord]:
-        """The records that became known since the last call. Raises ForeignRunError if what there is is damaged."""
+        """The records that became known since the last call, of many the first; none if there are none.
+
+        Raises ForeignRunError if what there is is damaged.
+        """
 
     def place(self) -> dict[str, Any]:
         """Where to go on another time: after the last update that `fresh` has given in whole."""

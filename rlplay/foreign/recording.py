@@ -22,7 +22,7 @@ from rlplay.record.format import (
     Step,
     part,
     parts,
-    read,
+    read_some,
 )
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Notice, Started
@@ -31,6 +31,10 @@ BEHIND = 8
 """Updates after which a process that wrote nothing more is taken to be gone. Fewer prove nothing: the parts of a copy
 are of different moments, and what is left out of an update then does not come back with the next copy."""
 MOST_RANKS = 2**16
+_FIRST = 2**12
+"""Bytes of a part that hold its first frame."""
+AT_ONCE = 2**22
+"""Bytes of a part that are read at once: what a second computes, so that a screen need not wait for a long run."""
 LAST = 2**31
 """After every optimizer step of an update."""
 
@@ -49,6 +53,7 @@ class Recording:
         self._waiting: dict[int, list[tuple[int, Frame]]] = {}  # by rank: frames that others have not reached yet
         self._batch: GatheredBatch | None = None
         self._members: list[int] = []  # the ranks that the batch is of
+        self._unread: set[int] = set()  # the ranks with more to read than was read at once
 
     def started(self) -> Started:
         """The beginning of the run, as its first process wrote it."""
@@ -73,29 +78,41 @@ class Recording:
         self._settings = decoded(known_settings(begun.settings | self._changed))
 
     def fresh(self) -> list[AnyRecord]:
-        """New records: a batch once all processes have sampled, a step once all have made it."""
+        """New records: a batch once all processes have sampled, a step once all have made it.
+
+        Of a long recording only the next ones; none if there are none.
+        """
         begun = self._begun or self._beginning()
+        found: list[AnyRecord] = []
+        while not found:
+            self._read_on()
+            try:
+                while (ready := self._ready(begun.ranks)) is not None:
+                    found += self._records(begun, ready)
+            except (LookupError, TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
+                what = f"{type(error).__name__}: {error}"
+                raise ForeignRunError(f"{self.path} is damaged ({what}); copy it again") from None
+            if not self._unread:
+                break
+        return found
+
+    def _read_on(self) -> None:
+        """Read the next frames of each process."""
         for path in parts(self.path):
             rank = int(path.stem.rpartition("-")[2])
             try:
-                frames = read(path, self._read.get(path.name, 0))
+                frames, more = read_some(path, self._read.get(path.name, 0), AT_ONCE)
             except RecordingError as error:
                 raise ForeignRunError(str(error)) from None
+            (self._unread.add if more else self._unread.discard)(rank)
             for end, frame in frames:
                 self._read[path.name] = end
                 self._waiting.setdefault(rank, []).append((end, frame))
-        found: list[AnyRecord] = []
-        try:
-            while (ready := self._ready(begun.ranks)) is not None:
-                found += self._records(begun, ready)
-        except (LookupError, TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
-            raise ForeignRunError(f"{self.path} is damaged ({type(error).__name__}: {error}); copy it again") from None
-        return found
 
     def _beginning(self) -> Begun:
         for path in parts(self.path):
             try:
-                for _, frame in read(path)[:1]:
+                for _, frame in read_some(path, 0, _FIRST)[0][:1]:
                     if isinstance(frame, Begun) and not 1 <= frame.ranks <= MOST_RANKS:
                         raise RecordingError(f"{path} is damaged: it is of {frame.ranks} processes; copy it again")
                     if isinstance(frame, Begun):
@@ -123,7 +140,7 @@ class Recording:
                 continue
             if queue and _key(queue[0][1]) == _key(frame):
                 same.append((rank, queue[0][1]))
-            elif not queue and leader[-1][1].update < frame.update + BEHIND:
+            elif not queue and (rank in self._unread or leader[-1][1].update < frame.update + BEHIND):
                 return None
         self._pass(0)
         if isinstance(frame, Ended):

@@ -165,18 +165,25 @@ def _head(length: int, check: int) -> bytes:
 
 
 def read(path: Path, offset: int = 0) -> list[tuple[int, AnyFrame]]:
-    """The whole frames from `offset` on, each with the offset at which it ends.
+    """All whole frames from `offset` on, as `read_some`."""
+    return read_some(path, offset)[0]
 
-    Raises RecordingError if the file is no part, of a newer format or damaged; OSError if it cannot be read.
+
+def read_some(path: Path, offset: int = 0, most: int = -1) -> tuple[list[tuple[int, AnyFrame]], bool]:
+    """The whole frames from `offset` on, each with the offset at which it ends; and whether there is more to read.
+
+    Of a long file those in the next `most` bytes, at least one. Raises RecordingError if the file is no part, of a
+    newer format or damaged; OSError if it cannot be read.
     """
     if not path.is_file():  # a pipe or a device never ends
         raise RecordingError(f"{path} is no file; copy it again from where it was recorded")
     with path.open("rb") as file:
         if not _begins(file.read(len(MAGIC)), path):
-            return []
+            return [], False
         start = max(offset, len(MAGIC))
         file.seek(start)
-        data = file.read()
+        data = file.read(most)
+    more = len(data) == most
     found, budget = [], Budget(len(data))
     place = 0
     while len(data) - place >= _HEAD.size:
@@ -189,7 +196,7 @@ def read(path: Path, offset: int = 0) -> list[tuple[int, AnyFrame]]:
             break
         found.append((start + end, _decoded(data[begin:end], path, start + place, budget)))
         place = end
-    return found
+    return read_some(path, offset, 2 * most) if more and not found else (found, more)
 
 
 def _begins(magic: bytes, path: Path) -> bool:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rlplay.trace.clock import FIRST, LAST
 from rlplay.trace.deleted import write_again
 from rlplay.trace.history import History
 from rlplay.trace.inflate import Budget
@@ -46,6 +45,7 @@ from rlplay.trace.runfile_format import (
     explained,
     kind,
     pack,
+    points_of,
     publish,
     snapshots_folder,
     snapshots_in,
@@ -156,10 +156,8 @@ class RunWriter:
             self._abandon(record.update, {"records": f"number >= ?2 AND kind IN {DETAIL}"})
         _insert(self._db, record)
         if isinstance(record, Finished | Evaluated):
-            rows = [(record.update, name, value) for name, value in record.metrics.items()]
-            if isinstance(record, Finished) and record.trainer_steps is not None:
-                rows += [(record.update, *end) for end in zip((FIRST, LAST), record.trainer_steps, strict=True)]
-            self._db.executemany("INSERT OR REPLACE INTO metrics (number, name, value) VALUES (?, ?, ?)", rows)
+            points = "INSERT OR REPLACE INTO metrics (number, name, value) VALUES (?, ?, ?)"
+            self._db.executemany(points, points_of(record))
         if isinstance(record, Finished):
             self._thin(record.update)
 
@@ -335,13 +333,14 @@ class RunReader:
         """The settings that held in the optimizer steps of update `number`."""
         return self.timeline().at(number)
 
-    def events(self) -> list[tuple[str, int, AnyRecord | None]]:
-        """Everything that happened, in order, discarded updates included: the kind of each record and its update.
+    def events(self, after_id: int = 0) -> list[tuple[str, int, AnyRecord | None]]:
+        """What happened after a record, in order, discarded updates included: the kind of each record and its update.
 
         What the user did comes with its record: a changed setting, a label, a look, a rewind.
         """
         by_user = "CASE WHEN kind IN ('changed', 'labelled', 'looked', 'rewound') THEN data END"
-        rows = self._rows(f"SELECT kind, number, {by_user} FROM records WHERE {NUMBERED} ORDER BY id")
+        where = f"{NUMBERED} AND id > ? ORDER BY id"
+        rows = self._rows(f"SELECT kind, number, {by_user} FROM records WHERE {where}", after_id)
         budget = Budget.of(data for *_, data in rows)
         return [(name, number, data and unpack(data, self.path, number, budget)) for name, number, data in rows]
 

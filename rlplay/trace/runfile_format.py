@@ -23,7 +23,7 @@ import numpy as np
 from rlplay.trace.clock import FIRST, LAST
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.inflate import Budget
-from rlplay.trace.records import AnyRecord, Finished
+from rlplay.trace.records import AnyRecord, Evaluated, Finished
 from rlplay.trace.sound import check_record
 
 FORMAT = 1
@@ -158,6 +158,14 @@ def without_detail(finished: Finished) -> Finished:
         finished, rows=np.zeros(0, dtype=np.int32), logprobs=none, top_logprobs=none, favourite_ids=None,
         favourite_logprobs=None, pieces={},
     )  # fmt: skip
+
+
+def points_of(record: Finished | Evaluated) -> list[tuple[int, str, float]]:
+    """The rows of the table of metrics that a record makes: update, name, value."""
+    points = [*record.metrics.items()]
+    if isinstance(record, Finished) and record.trainer_steps is not None:
+        points += zip((FIRST, LAST), record.trainer_steps, strict=True)
+    return [(record.update, name, value) for name, value in points]
 
 
 def kind(record: AnyRecord) -> str:

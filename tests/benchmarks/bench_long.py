@@ -48,8 +48,8 @@ CHANGES = {
     "c": r"colour: [\w ,'+]+",
     "o\r": r"by [\w ]+ [↓↑]|reward · advantage",
     "\r": r"▎",
-    "[": r"update 1",
-    "]": r"update 2",
+    "[": r"update \d",
+    "]": r"update \d",
 }
 """Keys, and what shows that their effect has been written."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -134,8 +134,8 @@ def write_recording(folder: Path, updates: int, answers: int, length: int) -> Pa
                 texts=sampled.texts, rewards=scored.parts, columns=sampled.columns, token_ids=sampled.token_ids,
                 truncated=sampled.truncated, old_logprobs=sampled.old_logprobs, entropy=sampled.entropy,
                 sampling_logprobs=sampled.old_logprobs, ref_logprobs=credited.ref_logprobs,
-                advantages=credited.advantages, prompt_ids=sampled.prompt_ids, prompt_lengths=[1] * len(sampled.prompts),
-                prompt_texts=sampled.prompt_texts,
+                advantages=credited.advantages, prompt_ids=sampled.prompt_ids,
+                prompt_lengths=[1] * len(sampled.prompts), prompt_texts=sampled.prompt_texts,
             )  # fmt: skip
             for step, logprobs in enumerate((stepped.logprobs, finished.logprobs)):
                 recorder.step(

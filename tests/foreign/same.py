@@ -18,7 +18,10 @@ def encoded(records: Sequence[AnyRecord]) -> list[bytes]:
 
 def read_at_once(folder: Path) -> list[AnyRecord]:
     """All records of a recording."""
-    return Recording(folder).fresh()
+    reader, found = Recording(folder), list[AnyRecord]()
+    while piece := reader.fresh():
+        found += piece
+    return found
 
 
 def parts_of(folder: Path) -> dict[str, bytes]:

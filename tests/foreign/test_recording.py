@@ -306,3 +306,28 @@ def test_a_recording_of_too_many_processes_or_a_pipe_is_refused(tmp_path: Path) 
     os.mkfifo(part(tmp_path / "run", 0))
     with pytest.raises(ForeignRunError, match="is no file"):
         Recording(tmp_path / "run").fresh()
+
+
+def test_a_long_recording_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    updates = [answers(number, 3, 2, 2) for number in range(12)]
+    record(tmp_path / "run", updates, [1])
+    wanted = read_at_once(tmp_path / "run")
+    monkeypatch.setattr("rlplay.foreign.recording.AT_ONCE", 700)
+    reader, pieces = Recording(tmp_path / "run"), list[list[AnyRecord]]()
+    while piece := reader.fresh():
+        pieces.append(piece)
+    assert len(pieces) > 5
+    assert encoded([each for piece in pieces for each in piece]) == encoded(wanted)
+
+
+def test_a_process_that_is_read_later_is_not_taken_to_be_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = answers(1, 1, 2, 1), answers(1, 1, 2, 1)
+    with begun(tmp_path, 0, 2) as first, begun(tmp_path, 1, 2) as second:
+        for number in range(1, 3 * BEHIND):
+            write(first, number, few, range(1))
+            second.remark(number, random.Random(number).randbytes(900).hex())  # its part is the longer one
+            write(second, number, many, range(1, 2))
+    wanted = read_at_once(tmp_path)
+    assert {len(each.group) for each in wanted if isinstance(each, Sampled)} == {2}
+    monkeypatch.setattr("rlplay.foreign.recording.AT_ONCE", part(tmp_path, 0).stat().st_size - 10)
+    assert encoded(read_at_once(tmp_path)) == encoded(wanted)

@@ -223,7 +223,7 @@ async def test_a_growing_run_that_becomes_unreadable_is_reported(run, monkeypatc
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
         with sqlite3.connect(run) as db:
-            db.execute("INSERT INTO records (number, kind, data) VALUES (5, 'sampled', x'00')")
+            db.execute("INSERT INTO records (number, kind, data) VALUES (5, 'changed', x'00')")
         await until(pilot, lambda: app.play.session.failed is not None)
         await settled(pilot)
         assert "update 5 is damaged" in str(app.panels.banner.render())

@@ -18,7 +18,6 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.subject import subject
 from rlplay.tasks import speaker_of
 from rlplay.trace.playhead import Stride, at, length, onward
-from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Staged
 from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.session.happenings import Moved, Restored
@@ -239,18 +238,17 @@ class ReplaySource(RecordedSource):
         return await asyncio.shield(self._thread)
 
     async def _grow(self) -> None:
-        self._copy = await self._in_thread(copy_again, self._reader)
+        self._copy, read = await self._in_thread(copy_again, self._reader), 0
         while True:
-            await asyncio.sleep(POLL_SECONDS)
-            if self._copy is not None:
-                await self._in_thread(self._copy.pull)
-            fresh = self._reader.follow(self._seen)
-            if not fresh:
+            await asyncio.sleep(0 if read else POLL_SECONDS)
+            read = 0 if self._copy is None else await self._in_thread(self._copy.pull)
+            if (last := self._reader.last_id()) == self._seen:
                 continue
-            self._seen = fresh[-1][0]
+            fresh = self._reader.events(self._seen)
+            self._seen = last
             stays = not self._at_end or self._running is not None
-            if any(isinstance(record, (Finished, Changed, Staged, Rewound, Evaluated)) for _, record in fresh):
-                back_to = min((record.update for _, record in fresh if isinstance(record, Rewound)), default=None)
+            if {"finished", "changed", "staged", "rewound", "evaluated"} & {kind for kind, *_ in fresh}:
+                back_to = min((number for kind, number, _ in fresh if kind == "rewound"), default=None)
                 self._put(restored(self._reader, back_to))
             numbers = self.recorded()
             if numbers and not stays:
