@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from rlplay.health.broken_numbers import Pull, Unfit, hardest, of_one_token, unfit, without_tokens
 from rlplay.health.counts import (
     GOLD_COLUMNS,
     WinCount,
@@ -88,10 +89,16 @@ class Digest:
     marks_within: Counter[str]
     tails: Counter[str]
     examples: tuple[AnswerExample, ...]
-    places: dict[str, TokenPlace]  # "cut", "mark", "repeated", "longest", "mismatch", "moved", "unlikely"
+    places: dict[
+        str, TokenPlace
+    ]  # "cut", "mark", "repeated", "longest", "mismatch", "moved", "unlikely", "pulled", "broken …"
     surprise: Surprise | None = None
     gap: SamplerGap | None = None
     ahead_of_reference: tuple[float, float] | None = None  # see `against_reference`
+    unfit: dict[str, Unfit] = field(default_factory=dict)  # what of its tokens' numbers is not finite
+    without_tokens: int = 0  # answers of which the policy sampled nothing
+    all_zero: tuple[str, int] = ("", 0)  # the token 0, and answers that are nothing else
+    pull: Pull | None = None  # the token that pulled hardest
 
 
 def digest(update: Update) -> Digest | None:
@@ -112,8 +119,11 @@ def digest(update: Update) -> Digest | None:
         places["repeated"] = _last_token(update.number, sampled, int(repeats.argmax()))
     if len(marks := marked(sampled)):
         places["mark"] = _place(update, int(marks[0]))
-    if (token := most_unlikely(sampled)) is not None:
-        places["unlikely"] = _place(update, token)
+    broken, pull = unfit(update), hardest(update)
+    tokens = {f"broken {name}": found.token for name, found in broken.items()}
+    tokens |= {"pulled": pull.token} if pull else {}
+    tokens |= {"unlikely": token} if (token := most_unlikely(sampled)) is not None else {}
+    places |= {name: _place(update, token) for name, token in tokens.items()}
     for name, found in (("mismatch", mismatch), ("moved", _moved(update))):
         if found is not None:
             places[name] = found[1]
@@ -155,6 +165,10 @@ def digest(update: Update) -> Digest | None:
         surprise=surprise(update),
         gap=sampler_gap(update),
         ahead_of_reference=against_reference(update),
+        unfit=broken,
+        without_tokens=without_tokens(sampled),
+        all_zero=of_one_token(sampled),
+        pull=pull,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlplay.health import ending_checks as ending
+from rlplay.health import finite_checks as finite
 from rlplay.health import flat_checks as flat
 from rlplay.health import mismatch_checks as mismatch
 from rlplay.health import policy_checks as policy
@@ -10,6 +11,7 @@ from rlplay.health import reward_checks as reward
 from rlplay.health import sampler_checks as sampler
 from rlplay.health import setup_checks as setup
 from rlplay.health import signal_checks as signal
+from rlplay.health import spike_checks as spike
 from rlplay.health import weight_checks as weight
 from rlplay.health.ending_checks import CUT_SHARE, FEWEST
 from rlplay.health.finding import NOT_USED, Check, Evidence, Finding, Need, NoTick, Problem, Verdict
@@ -41,7 +43,7 @@ _SAMPLED = any_of(ANSWERS, metric(*(each.name for each in mismatch.LOGGED), "sam
 _SHIFTED = any_of(NEW_LOGPROBS, metric("kl_old"))
 
 CHECKS = (
-    Check("not finite", "Numbers", setup.not_finite, setup.finite, frozenset(_MOVED), enough="a finished update"),
+    Check("not finite", "Numbers", finite.not_finite, finite.finite, frozenset(_MOVED), enough="a finished update"),
     Check("template", "Template", setup.template, setup.fits,
           frozenset({"no end", "same reward", "step too large", "step too small", "length", *_MOVED}),
           needs=(ANSWERS, PROMPTS)),
@@ -86,6 +88,8 @@ CHECKS = (
           kinds=REWARDED, needs=(metric("entropy"),), enough="5 updates"),
     Check("kl", "KL to the reference", policy.away, policy.near, frozenset({"flat"}),
           kinds=REWARDS, needs=(KL,)),
+    Check("spike", "Gradient", spike.spike, spike.steady, needs=(metric("grad_norm"),),
+          enough=f"{spike.FEWEST} updates"),
     Check("critic", "Critic", policy.critic, policy.explains, frozenset({"flat"}), kinds=REWARDS, enough="8 updates"),
     Check("step too small", "Step size", policy.too_short, policy.steps, frozenset({"flat"}), kinds=REWARDS,
           needs=(metric("kl_old"),)),

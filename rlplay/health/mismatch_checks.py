@@ -26,8 +26,9 @@ model: with noise of 0.05 or 0.1 nats in the sampler's logits, β 0 or 0.05, fou
 quarter had 0.0 to 0.4 times the first one's, because the policy became more certain. A sampler that never got the new
 weights was at 1e-13 in update 1, 0.06 in update 2 and 1.5 to 3 from update 10 on.
 """
-ENOUGH = 8
-"""Updates before anything can be said to grow."""
+ENOUGH, CHANCE = 8, 2.5
+"""Updates before anything can be said to grow, and the standard deviations by which the later ones are larger (Mann and
+Kendall's test: of all pairs of updates, in how many is the later one larger)."""
 
 
 class Measure(NamedTuple):
@@ -122,21 +123,23 @@ def _measured(run: Evidence) -> tuple[Measure, Points]:
     return _RECORDED, []
 
 
+def growth(run: Evidence) -> tuple[float, float] | None:
+    """What the mismatch was in the first and in the last quarter of the updates; None if it has not grown."""
+    measure, points = _measured(run)
+    return _grown(points, measure.grown)
+
+
 def _grown(points: Points, least: float) -> tuple[float, float] | None:
     """The medians of the first and the last quarter, if the last is much larger and the rise is no chance."""
     if len(points) < ENOUGH:
         return None
-    x, y = np.array(points, dtype=np.float64).T
-    quarter = len(y) // 4
+    y = np.array([value for _, value in points])
+    quarter, count = len(y) // 4, len(y)
     first, last = float(np.median(y[:quarter])), float(np.median(y[-quarter:]))
     if last < max(least, GROWTH * first):
         return None
-    y, x = np.log(np.maximum(y, 1e-12)), x - x.mean()
-    y = y - y.mean()
-    slope = float(x @ y / (x @ x))
-    left = y - slope * x
-    error = math.sqrt(float(left @ left) / (len(y) - 2) / float(x @ x))
-    return (first, last) if slope > 3 * error else None
+    later = np.sign(y[None, :] - y[:, None])[np.triu_indices(count, 1)].sum()
+    return (first, last) if later > CHANCE * math.sqrt(count * (count - 1) * (2 * count + 5) / 18) else None
 
 
 def agreement(run: Evidence) -> str:

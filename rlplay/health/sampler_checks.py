@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from rlplay.health.finding import RECENT, Evidence, Finding, NoTick
-from rlplay.health.mismatch_checks import agreement
+from rlplay.health.mismatch_checks import agreement, growth
 from rlplay.health.sampler_numbers import SamplerGap, Surprise
 from rlplay.trace.numbers import number, percent
 
@@ -71,6 +71,9 @@ def _another(run: Evidence) -> Finding | None:
         return None
     if sure > 0 and _equal_at_first(run, found):
         return _old_weights(run, f"{_compared(found)} In the first updates both were equal.")
+    if sure > 0 and (grown := growth(run)) is not None:
+        rose = f"The mismatch of sampling and training rose from {number(grown[0])} to {number(grown[1])}."
+        return _old_weights(run, f"{_compared(found)} {rose}")
     hotter = sure > 0
     at = f" the {number(run.settings.temperature)} that log-probabilities are computed with" if run.stated(
         "temperature") else " that of the log-probabilities"  # fmt: skip

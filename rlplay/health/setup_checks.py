@@ -1,4 +1,4 @@
-"""Checks of what surrounds training: finite numbers, template, end of answers, temperature."""
+"""Checks of what surrounds training: template, end of answers, temperature."""
 
 from __future__ import annotations
 
@@ -10,42 +10,8 @@ from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 
 HALF = 0.5
-LOUD = ("loss", "grad_norm")
-"""Metrics that are NaN first."""
 HOT, UNDECIDED = 1.2, 3.0
 """A temperature above the usual 1, and an entropy in nats that is that of 20 equally likely tokens."""
-
-
-def not_finite(run: Evidence) -> Finding | None:
-    """A metric is NaN or infinite."""
-    broken = _broken(run)
-    if not broken:
-        return None
-    return Finding(
-        "not finite",
-        f"{visible(broken[0])} is not a number",
-        f"Update {run.last}: {', '.join(map(visible, broken[:3]))} is NaN or infinite.",
-        "The weights or a reward are not finite any more; usually an earlier step was too long.",
-        "Go back to an earlier update and lower learning_rate.",
-        ("learning_rate",),
-    )
-
-
-def _broken(run: Evidence) -> tuple[str, ...]:
-    """The metrics of the newest update that are not finite."""
-    if run.newest is not None:
-        return run.newest.broken
-    return tuple(sorted(name for name, value in run.history.at(run.last).items() if not math.isfinite(value)))
-
-
-def finite(run: Evidence) -> str:
-    if not run.finished:
-        return ""
-    logged = run.history.at(run.last)
-    lost = [name for name in LOUD if run.series(name) and name not in logged]
-    if lost:  # some trainers leave out what is not finite
-        return NoTick(f"{lost[0]} was logged before, and not in update {run.last}")
-    return f"none of the {len(logged)} metrics of update {run.last} is NaN or inf" if logged else ""
 
 
 def template(run: Evidence) -> Finding | None:

@@ -12,14 +12,6 @@ from rlplay.health import setup_checks as setup
 from tests.health.evidence import evidence, seen_at
 
 
-def test_metrics_that_are_not_finite() -> None:
-    found = setup.not_finite(evidence(broken=("a", "b", "c", "d")))
-    assert found is not None
-    assert (found.title, found.evidence) == ("a is not a number", "Update 6: a, b, c is NaN or infinite.")
-    assert found.settings == ("learning_rate",)
-    assert setup.not_finite(evidence(broken=[("a",), (), (), (), (), ()])) is None
-
-
 def test_a_mark_that_the_tokenizer_cuts() -> None:
     found = setup.template(evidence(broken_marks={"<|a|>": 3, "<|b|>": 5, "<|c|>": 4}))
     assert found is not None

@@ -229,7 +229,8 @@ def test_a_run_without_a_reward_on_record_says_its_loss():
 
 
 def test_a_step_of_an_unnamed_algorithm_is_not_judged():
-    ratios = np.resize(np.float32([0.5, 2.0, np.nan]), len(record(Stepped).logprobs))
+    last = [each for each in synthetic_update(1, steps=4) if isinstance(each, Stepped)][-1]
+    ratios = np.resize(np.float32([0.5, 2.0, np.nan]), len(last.logprobs))
     said = narrated(Sampled, Stepped, settings=NAMELESS, importance_ratio=ratios).happened
     assert said == "Optimizer step 4 of 4: ratios from 0.5 to 2."
     unknown = narrated(Sampled, Stepped, settings=NAMELESS, importance_ratio=ratios * np.nan).happened
@@ -313,7 +314,7 @@ def _far() -> Narration:
 @pytest.mark.parametrize(
     ("diagnosed", "words"),
     [
-        (_broken, "loss is not a number"),
+        (_broken, "The loss is not a number"),
         (_stale, "a KL of 0.0918 nats per token"),
         (_flat, "Only the KL term still acts"),
         (_flat_with_bonus, "Only the KL term and the entropy bonus still act"),
