@@ -15,6 +15,7 @@ import msgspec
 
 from rlplay.health.examine import verdicts
 from rlplay.health.finding import Evidence, Finding
+from rlplay.health.normal import normal
 from rlplay.trace.text import visible_json
 
 
@@ -57,6 +58,14 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True):
     record: str
 
 
+class Usual(msgspec.Struct, frozen=True, kw_only=True):
+    """A thing that looks like a fault and is none, and why; `sure` if the settings on record imply it."""
+
+    title: str
+    text: str
+    sure: bool
+
+
 class HealthReport(Printed, frozen=True, kw_only=True, tag="health/1"):
     """`rlplay health`: the gravest finding first."""
 
@@ -66,6 +75,7 @@ class HealthReport(Printed, frozen=True, kw_only=True, tag="health/1"):
     findings: list[Finding]
     passed: list[Passed]
     unknown: list[Unknown]
+    normal: list[Usual]
 
 
 class RunResult(Printed, frozen=True, kw_only=True, tag="run-result/1"):
@@ -155,6 +165,9 @@ def health_report(run: Path, evidence: Evidence | None, found: Sequence[Finding]
         findings=list(found),
         passed=[Passed(title=each.title, text=each.text) for each in said if each.ticked],
         unknown=[Unknown(title=each.title, why=str(each.text), record=each.record) for each in said if not each.ticked],
+        normal=[]
+        if evidence is None
+        else [Usual(title=each.title, text=each.text, sure=each.sure) for each in normal(evidence)],
     )
 
 

@@ -142,8 +142,8 @@ def verdict(check: Check, run: Evidence) -> Verdict:
     text = check.fine(run)
     if text and not isinstance(text, NoTick):
         return Verdict(check.title, text, ticked=True)
-    enough = f": needs {check.enough}" if check.enough else ""
-    return Verdict(check.title, text or f"not enough data{enough}", ticked=False)
+    enough = f"needs {check.enough}" if check.enough else "not enough data"
+    return Verdict(check.title, text or enough, ticked=False)
 
 
 def _lacks(check: Check, lacking: Need, run: Evidence) -> Verdict:

@@ -211,7 +211,7 @@ class Check:
     kinds: frozenset[RunKind] = ALL
     needs: tuple[Need, ...] = ()
     enough: str = ""
-    """What data is enough for a ✓, "20 updates with a reward": shown where `fine` returns ""."""
+    """What data is enough for a ✓, "20 updates with a reward": "needs …" is shown where `fine` returns ""."""
 
 
 @dataclass(frozen=True)

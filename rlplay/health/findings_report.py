@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rlplay.health.digest import AnswerExample
-from rlplay.health.finding import Evidence, Finding, Verdict
+from rlplay.health.finding import NOT_USED, Evidence, Finding, Verdict
+from rlplay.health.normal import Normal
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 
@@ -14,6 +16,23 @@ WIDTH = 110
 _LABEL = 10
 _LONGEST = 160
 """Characters of an answer or a prompt in a sentence."""
+
+
+class Row(NamedTuple):
+    """A line of the report: its mark, what it is about, and what is said of it."""
+
+    mark: str
+    title: str
+    text: str
+
+
+def summary(found: Sequence[Finding], said: Sequence[Verdict]) -> str:
+    """How many problems were found, and how many checks would have seen one."""
+    passed = sum(each.ticked for each in said)
+    if not found and not passed:
+        return "Nothing can be judged."
+    checks = f"{passed} {'check' if passed == 1 else 'checks'} passed, {len(said) - passed} cannot tell."
+    return f"{heading(found)} {checks}"
 
 
 def heading(found: Sequence[Finding]) -> str:
@@ -51,10 +70,50 @@ def called(update: int, run: Evidence | None) -> str:
     return f"update {update} ({visible(steps)})" if steps else f"update {update}"
 
 
-def said(verdict: Verdict) -> str:
-    """A check that found nothing, as a line."""
-    record = f"; to know, {verdict.record}" if verdict.record else ""
-    return f"{'✓' if verdict.ticked else '–'} {verdict.title}  {verdict.text}{record}"
+def rows(said: Sequence[Verdict]) -> list[Row]:
+    """The checks that found nothing: each ✓, then each reason for a – with the titles of all that have it."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for each in said:
+        if not each.ticked:
+            reasons.setdefault((each.text, each.record), []).append(each.title)
+    dashes = [Row("–", ", ".join(titles), f"{text}{record and f'. Next time, {record}.'}")
+              for (text, record), titles in sorted(reasons.items(), key=_last)]  # fmt: skip
+    return [*(Row("✓", each.title, each.text) for each in said if each.ticked), *dashes]
+
+
+def _last(reason: tuple[tuple[str, str], list[str]]) -> tuple[bool, bool]:
+    """What the run lacks comes after other reasons, and what it does not use at the end."""
+    (text, record), _ = reason
+    return text == NOT_USED, bool(record)
+
+
+def usual(found: Sequence[Normal]) -> list[Row]:
+    """What is normal in a run."""
+    return [Row("·", f"{each.title}{' (likely normal)' * (not each.sure)}", each.text) for each in found]
+
+
+def laid(rows: Sequence[Row], width: int) -> list[list[tuple[str, str]]]:
+    """Each row as lines of at most `width` characters: its mark and title, and what is said, of each line.
+
+    The claims of ✓ rows stand in a column of their own.
+    """
+    column = max((len(row.title) for row in rows if row.mark == "✓"), default=0)
+    found = []
+    for row in rows:
+        head = f"{row.mark} {row.title}"
+        if row.mark == "✓":
+            head = head.ljust(column + 2)
+        hanging = " " * (len(head) + 2 if row.mark == "✓" else 2)
+        lines = textwrap.wrap(
+            f"{head}  {visible(row.text)}", width, subsequent_indent=hanging, break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+        left, parted = len(head), []
+        for line in lines:
+            parted.append((line[:left], line[left:]))
+            left = max(left - len(line) - 1 + len(hanging), 0) if left > len(line) else 0
+        found.append(parted)
+    return found
 
 
 def shown(example: AnswerExample) -> str:

@@ -70,10 +70,10 @@ def fits(run: Evidence) -> str:
     now, first = run.now, run.digests[0]
     if not now.tokens or not now.template_marks:
         return NoTick("no mark of a chat template is in the prompts") if now.prompts_known else ""
+    said, marks = first.answers - first.empty, sum(first.openings.values())
     return (
-        f"all {now.template_marks} marks in the prompts are single tokens; of {first.answers} answers of update "
-        f"{first.update} {first.answers - first.empty} say something, and "
-        f"{sum(first.openings.values()) or 'none'} begin{'s' * (not first.openings)} with a mark"
+        f"all {now.template_marks} marks in the prompts are single tokens; {said} of {first.answers} answers of update "
+        f"{first.update} say something, and {marks or 'none'} of them begin{'s' * (marks < 2)} with a mark"
     )
 
 

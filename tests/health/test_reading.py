@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import msgspec
+
 from rlplay.health.health_of_run import examine_run
 from rlplay.trace.records import Rewound
 from rlplay.trace.runfile import RunWriter
 from tests.cli.command_line import called
-from tests.health.test_checks import moved, records
-from tests.recorded import synthetic_run, synthetic_started, synthetic_update
+from tests.health.test_checks import metrics, moved, records
+from tests.recorded import SETTINGS, synthetic_run, synthetic_started, synthetic_update
 
 
 def sick_run(path):
@@ -47,7 +49,7 @@ def test_a_rewound_run_has_updates_that_do_not_count(capsys, tmp_path):
     writer.append(Rewound(update=0, abandoned=3, asked=True))
     writer.close()
     status, out, _ = called(capsys, "health", str(path))
-    assert status == 0
+    assert status == 4
     assert out == (
         "back is back at the start: updates 1 to 3 are undone. The file keeps them; rlplay replay draws them grey.\n"
     )
@@ -61,10 +63,39 @@ def test_a_run_without_answers_is_examined_by_its_numbers(capsys, tmp_path):
     writer.append(Rewound(update=1, abandoned=3, asked=True))
     writer.close()
     status, out, _ = called(capsys, "health", str(path))
-    assert (status, out.splitlines()[0]) == (0, "part, update 1: No problem found.")
+    assert status == 0
+    assert out.startswith("part, update 1: No problem found. ")
 
 
 def test_a_run_without_a_finished_update_is_not_back_at_its_start(capsys, tmp_path):
     path = tmp_path / "begun.rlplay"
     RunWriter.create(path, synthetic_started()).close()
-    assert called(capsys, "health", str(path))[:2] == (0, "begun has no finished update yet.\n")
+    assert called(capsys, "health", str(path))[:2] == (4, "begun has no finished update yet.\n")
+
+
+def test_numbers_of_which_none_says_anything_are_not_called_healthy(capsys, tmp_path):
+    writer = RunWriter.create(tmp_path / "bare.rlplay", synthetic_started(settings={}, source="Test 1.0"))
+    writer.append(msgspec.structs.replace(synthetic_update(1)[-1], metrics={"loss": 0.1}))
+    writer.append(msgspec.structs.replace(synthetic_update(2)[-1], metrics={"reward": 0.1}))
+    writer.close()
+    status, out, _ = called(capsys, "health", str(tmp_path / "bare.rlplay"))
+    assert (status, out.splitlines()[0]) == (4, "bare, update 2: Nothing can be judged.")
+    assert "Next time, record the answers: RlplayCallback in TRL" in " ".join(out.split())
+
+
+def test_what_is_normal_is_said_for_people_and_programs(capsys, tmp_path):
+    chosen = msgspec.to_builtins(SETTINGS) | {"num_minibatches": 1, "beta": 0.0}
+    writer = RunWriter.create(tmp_path / "one.rlplay", synthetic_started(settings=chosen))
+    for number in range(1, 7):
+        for record in records(number, finished=metrics(loss=1e-8, clip_ratio__region_mean=0.0)):
+            writer.append(record)
+    writer.close()
+    _, out, _ = called(capsys, "health", str(tmp_path / "one.rlplay"))
+    below = out.splitlines()[out.splitlines().index("Normal") + 1 :]
+    assert [line.split("  ")[0] for line in below if line.startswith("·")] == ["· A loss near 0", "· A clip ratio of 0"]
+    _, out, _ = called(capsys, "health", "--json", str(tmp_path / "one.rlplay"))
+    said = json.loads(out)
+    assert [(each["title"], each["sure"]) for each in said["normal"]] == [
+        ("A loss near 0", True), ("A clip ratio of 0", True),
+    ]  # fmt: skip
+    assert {each["title"] for each in said["unknown"]} >= {"Critic", "Clipped tokens"}

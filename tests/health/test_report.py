@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 from rlplay.health.digest import AnswerExample, TokenPlace
-from rlplay.health.finding import Finding
-from rlplay.health.findings_report import WIDTH, heading, shown, written
+from rlplay.health.finding import NOT_USED, Finding, Verdict
+from rlplay.health.findings_report import WIDTH, Row, heading, laid, rows, shown, summary, usual, written
+from rlplay.health.normal import Normal
 from rlplay.printed import health_report, json_line
 
 EXAMPLE = AnswerExample(TokenPlace(1, 2), " What is\n2? ", "four\x1b", 0.25, {"answer": "4", "topic": "sums"})
@@ -62,3 +63,30 @@ def test_a_finding_as_data() -> None:
 
 def test_an_answer_without_a_reward_says_so() -> None:
     assert shown(AnswerExample(TokenPlace(1, 2), "P", "A", None, {})) == "P → “A” · no reward"
+
+
+def test_dashes_of_one_reason_are_one_row() -> None:
+    said = [
+        Verdict("A", "1 of 2", ticked=True), Verdict("B", NOT_USED, ticked=False),
+        Verdict("C", "not recorded: x", ticked=False, record="log x"), Verdict("D", "needs 2", ticked=False),
+        Verdict("E", NOT_USED, ticked=False), Verdict("F", "not recorded: x", ticked=False, record="log x"),
+    ]  # fmt: skip
+    assert rows(said) == [
+        ("✓", "A", "1 of 2"), ("–", "D", "needs 2"), ("–", "C, F", "not recorded: x. Next time, log x."),
+        ("–", "B, E", "not used"),
+    ]  # fmt: skip
+    assert summary([], said) == "No problem found. 1 check passed, 5 cannot tell."
+    assert summary([FOUND], said[1:]) == "1 problem found. 0 checks passed, 5 cannot tell."
+    assert summary([], said[1:]) == "Nothing can be judged."
+
+
+def test_claims_stand_in_a_column_and_others_behind_their_titles() -> None:
+    rows = [Row("✓", "A", "one two three"), Row("✓", "Bcd", "x\x1b"), Row("–", "Long long title", "one two")]
+    assert laid(rows, 14) == [
+        [("✓ A  ", "  one two"), ("", "       three")],
+        [("✓ Bcd", "  x␛")],
+        [("– Long long", ""), ("  title", "  one"), ("", "  two")],
+    ]
+    assert usual([Normal("T", "why"), Normal("U", "why", sure=False)]) == [
+        ("·", "T", "why"), ("·", "U (likely normal)", "why"),
+    ]  # fmt: skip

@@ -27,7 +27,7 @@ def test_a_claim_is_ticked_and_a_reason_is_not() -> None:
     dash = verdict(check(NoTick("the same rows")), run)
     assert (dash.text, dash.ticked) == ("the same rows", False)
     assert verdict(check(""), run).text == "not enough data"
-    assert verdict(check("", enough="20 updates"), run).text == "not enough data: needs 20 updates"
+    assert verdict(check("", enough="20 updates"), run).text == "needs 20 updates"
 
 
 def test_a_check_is_not_asked_without_what_it_needs() -> None:

@@ -26,7 +26,7 @@ def longer(won: float, pairs: int, **fields: object) -> Evidence:
 TICKED: dict[str, list[tuple[Evidence, str]]] = {
     "Numbers": [(evidence(series={"loss": [0.1] * 6}), "none of the 1 metrics of update 6 is NaN or inf")],
     "Template": [
-        (evidence(), "all 12 marks in the prompts are single tokens; of 16 answers of update 1 16 say something"),
+        (evidence(), "all 12 marks in the prompts are single tokens; 16 of 16 answers of update 1 say something"),
     ],
     "Sampler": [(evidence(), "a KL of 1e-9 nats per token between sampling")],
     "End of answers": [

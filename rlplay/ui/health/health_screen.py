@@ -14,7 +14,8 @@ from textual.widgets.option_list import Option
 
 from rlplay.health.examine import verdicts
 from rlplay.health.finding import Evidence, Finding, Verdict
-from rlplay.health.findings_report import called, heading, parts
+from rlplay.health.findings_report import Row, called, laid, parts, rows, summary, usual
+from rlplay.health.normal import normal
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.parts.following import Following
@@ -25,19 +26,22 @@ from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Session
 from rlplay.ui.words.diagnoses import progress
 
+WIDTH = 100
+"""Cells of the frame, where the screen has them."""
+
 
 class HealthScreen(Following[None]):
     """Follows the run while it is open."""
 
-    DEFAULT_CSS = """
-    HealthScreen > VerticalScroll { width: 100; height: auto; max-height: 95%; }
-    HealthScreen OptionList {
+    DEFAULT_CSS = f"""
+    HealthScreen > VerticalScroll {{ width: {WIDTH}; height: auto; max-height: 95%; }}
+    HealthScreen OptionList {{
         height: auto; max-height: 100%; padding: 0; background: $background;
-        &, &:focus { border: none; }
-        & > .option-list--option-highlighted, &:focus > .option-list--option-highlighted {
+        &, &:focus {{ border: none; }}
+        & > .option-list--option-highlighted, &:focus > .option-list--option-highlighted {{
             background: $foreground 8%; color: $foreground; text-style: none;
-        }
-    }
+        }}
+    }}
     """
     SECONDS = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -61,8 +65,8 @@ class HealthScreen(Following[None]):
         self.begin()
 
     def version(self) -> object:
-        """Whatever has happened in the run, and how much of it is still to be read."""
-        return self._session.version, _left(self._session)
+        """Whatever has happened in the run, how much of it is still to be read, and the room for it."""
+        return self._session.version, _left(self._session), self._width()
 
     def follow(self) -> None:
         """Examine the run up to the update on the screen."""
@@ -75,9 +79,15 @@ class HealthScreen(Following[None]):
             self.query_one("#summary", SteadyStatic).say(keyed(_waiting(session)))
             self.query_one("#checks", SteadyStatic).say(Content(""))
             return
-        self.query_one("#summary", SteadyStatic).say(_summary(found, progress(session.run.history)))
-        lines = [_line(each) for each in verdicts(run, found)]
+        said = verdicts(run, found)
+        self.query_one("#summary", SteadyStatic).say(_summary(found, said, progress(session.run.history)))
+        width, usually = self._width(), usual(normal(run))
+        lines = [*_lines(rows(said), width), *_lines(usually, width, "Normal")]
         self.query_one("#checks", SteadyStatic).say(Content("\n").join(lines))
+
+    def _width(self) -> int:
+        """The characters of a line in the panel, inside of its frame and scroll bar."""
+        return min(WIDTH, self.app.size.width) - 5
 
     def _keys(self, found: list[Finding]) -> Content:
         enter = "`enter` look at it · " * any(finding.place is not None for finding in found)
@@ -126,9 +136,9 @@ def _waiting(session: Session) -> str:
     return f"Reading the run: {left} {'update is' if left == 1 else 'updates are'} left."
 
 
-def _summary(found: list[Finding], reward: str) -> Content:
+def _summary(found: list[Finding], said: list[Verdict], reward: str) -> Content:
     style = "bold $warning" if found else "bold"
-    return Content.assemble((heading(found), style), f" {reward}".rstrip(), "\n")
+    return Content.assemble((summary(found, said), style), f" {reward}".rstrip(), "\n")
 
 
 def _problem(finding: Finding, run: Evidence | None) -> Content:
@@ -138,8 +148,12 @@ def _problem(finding: Finding, run: Evidence | None) -> Content:
     return Content("\n").join([*lines, Content("")])
 
 
-def _line(verdict: Verdict) -> Content:
-    """A check that found nothing wrong."""
-    mark, style = ("✓ ", "$success") if verdict.ticked else ("– ", "$text-muted")
-    record = f"; to know, {verdict.record}" if verdict.record else ""
-    return Content.assemble((mark, style), verdict.title, (f"  {visible(verdict.text)}{record}", "$text-muted"))
+def _lines(rows: list[Row], width: int, heading: str = "") -> list[Content]:
+    """Rows as lines, below their heading."""
+    lines = [Content(""), Content.styled(heading, "bold")] if heading and rows else []
+    for row, (first, *others) in zip(rows, laid(rows, width), strict=True):
+        (head, text), mark = first, len(row.mark)
+        style = "$success" if row.mark == "✓" else "$text-muted"
+        lines.append(Content.assemble((head[:mark], style), head[mark:], (text, "$text-muted")))
+        lines += [Content.assemble(title, (rest, "$text-muted")) for title, rest in others]
+    return lines
