@@ -25,6 +25,7 @@ from rlplay.health.counts import (
     values,
     whole_marks,
 )
+from rlplay.health.reference_numbers import ReferenceGap, reference_gap
 from rlplay.health.sampler_numbers import SamplerGap, Surprise, against_reference, most_unlikely, sampler_gap, surprise
 from rlplay.trace.records import Array, Sampled, spans
 from rlplay.trace.update import Update
@@ -99,6 +100,7 @@ class Digest:
     without_tokens: int = 0  # answers of which the policy sampled nothing
     all_zero: tuple[str, int] = ("", 0)  # the token 0, and answers that are nothing else
     pull: Pull | None = None  # the token that pulled hardest
+    reference: ReferenceGap | None = None
 
 
 def digest(update: Update) -> Digest | None:
@@ -110,7 +112,7 @@ def digest(update: Update) -> Digest | None:
     rewards = np.full(len(lengths), np.nan) if update.scored is None else update.scored.rewards
     known = rewards[np.isfinite(rewards)]
     held = containing(sampled, answers)
-    mismatch = _mismatch(update)
+    mismatch, reference = _mismatch(update), reference_gap(update)
     everybody, repeats = np.ones(len(lengths), dtype=bool), repetition(sampled)
     places = {"longest": _last_token(update.number, sampled, int(lengths.argmax()))}
     if (cut := sampled.truncated.astype(bool) & (lengths > 0)).any():
@@ -127,6 +129,8 @@ def digest(update: Update) -> Digest | None:
     for name, found in (("mismatch", mismatch), ("moved", _moved(update))):
         if found is not None:
             places[name] = found[1]
+    if reference is not None:
+        places["reference"] = _place(update, reference.token)
     return Digest(
         update=update.number,
         finished=update.finished is not None,
@@ -156,6 +160,7 @@ def digest(update: Update) -> Digest | None:
         long_answers=long_answers(sampled),
         mismatch=None if mismatch is None else mismatch[0],
         apart=sampled.sampling_logprobs is not None,
+        reference=reference,
         broken_marks=broken_marks(sampled),
         openings=openings(sampled),
         marks_within=marks_within(sampled, marks),

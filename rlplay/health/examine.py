@@ -7,6 +7,7 @@ from rlplay.health import finite_checks as finite
 from rlplay.health import flat_checks as flat
 from rlplay.health import mismatch_checks as mismatch
 from rlplay.health import policy_checks as policy
+from rlplay.health import reference_checks as reference
 from rlplay.health import reward_checks as reward
 from rlplay.health import sampler_checks as sampler
 from rlplay.health import setup_checks as setup
@@ -22,12 +23,14 @@ from rlplay.health.needs import (
     KL,
     NEW_LOGPROBS,
     PROMPTS,
+    REFERENCE,
     REWARDS_OF_ANSWERS,
     any_of,
     metric,
 )
 from rlplay.health.policy_checks import CLIP_SHARE
-from rlplay.health.run_kind import REWARDED, REWARDS
+from rlplay.health.reference_checks import IMPLICIT
+from rlplay.health.run_kind import COMPARED, REWARDED, REWARDS
 from rlplay.health.trend import WINDOW
 
 _STALLED: set[Problem] = {"no signal", "flat"}
@@ -53,6 +56,8 @@ CHECKS = (
           frozenset({"mismatch", "step too large", "clipped", *_MOVED}), kinds=REWARDS, needs=(_SAMPLED,)),
     Check("mismatch", "Sampler", mismatch.mismatch, sampler.samples, frozenset({"step too large", "clipped", *_MOVED}),
           kinds=REWARDS, needs=(_SAMPLED,)),
+    Check("reference", "Reference", reference.another_start, reference.equal_start, frozenset({"kl", "flat"}),
+          needs=(any_of(REFERENCE, metric("kl", *IMPLICIT)),), kinds=REWARDS | COMPARED),
     Check("no end", "End of answers", ending.no_end, ending.ends,
           frozenset({"truncated", "repetition", "same reward", *_STALLED}), kinds=REWARDED, needs=(_ENDED,),
           enough=f"{FEWEST} answers"),
@@ -90,6 +95,10 @@ CHECKS = (
           kinds=REWARDS, needs=(KL,)),
     Check("spike", "Gradient", spike.spike, spike.steady, needs=(metric("grad_norm"),),
           enough=f"{spike.FEWEST} updates"),
+    Check("negative kl", "KL to the reference", reference.negative, policy.near, frozenset({"flat"}),
+          kinds=REWARDS, needs=(KL,)),
+    Check("held", "KL to the reference", reference.held, policy.near, frozenset({"flat"}), kinds=REWARDS,
+          needs=(metric("reward"),)),
     Check("critic", "Critic", policy.critic, policy.explains, frozenset({"flat"}), kinds=REWARDS, enough="8 updates"),
     Check("step too small", "Step size", policy.too_short, policy.steps, frozenset({"flat"}), kinds=REWARDS,
           needs=(metric("kl_old"),)),

@@ -44,3 +44,7 @@ NEW_LOGPROBS = Need(
 )
 KL = metric("kl", record="log the KL to the reference as kl; TRL does where beta is above 0")
 HELD_OUT = metric("eval_reward", record="evaluate on prompts that are kept out of training, and log eval_reward")
+REFERENCE = Need(
+    "the reference's log-probabilities", lambda run: any(each.reference is not None for each in run.digests),
+    f"record ref_logprobs, or log kl: {_HOW}",
+)  # fmt: skip

@@ -14,7 +14,7 @@ from rlplay.health.finding import Evidence, Finding
 from rlplay.trace.history import History
 from tests.recorded import SETTINGS
 
-PLACES = ("cut", "mark", "repeated", "longest", "mismatch", "moved", "example")
+PLACES = ("cut", "mark", "repeated", "longest", "mismatch", "moved", "example", "reference")
 """What a place of an update is of; its number here is the answer that the made-up place names."""
 
 

@@ -6,6 +6,8 @@ from math import nan
 
 from rlplay.health.counts import WinCount
 from rlplay.health.finding import Evidence
+from rlplay.health.reference_numbers import ReferenceGap
+from rlplay.trace.clock import FIRST, LAST
 from tests.health.evidence import curves, evidence
 
 FOREIGN = "Test 1.0"
@@ -29,6 +31,9 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
         (evidence(), "all 12 marks in the prompts are single tokens; 16 of 16 answers of update 1 say something"),
     ],
     "Sampler": [(evidence(), "a KL of 1e-9 nats per token between sampling")],
+    "Reference": [
+        (evidence(reference=ReferenceGap(2e-4, False, 0)), "KL 0.0002 nats per token before the first step"),
+    ],
     "End of answers": [
         (evidence(cut=3), "39 of the last 48 answers ended before the max length"),
         (curves(3, {"completions/clipped_ratio": [0.1, 0.2, 0.0]}), "10.0 % of the answers of the last 3 updates were"),
@@ -101,6 +106,13 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
     "Sampler": {
         "no log-probabilities": evidence(mismatch=None),
         "numbers alone": curves(9, {"reward": NOISY}, FOREIGN),
+    },
+    "Reference": {
+        "far from the start": evidence(reference=ReferenceGap(0.1, False, 0)), "none": evidence(),
+        "goes on from a checkpoint": evidence(
+            series={FIRST: [9.0] * 6, LAST: [9.0] * 6}, reference=ReferenceGap(0.0, True, 0)
+        ),
+        "only means were logged": curves(3, {"kl": [0.0, 0.1, 0.2]}),
     },
     "End of answers": {
         "nothing says which were cut": evidence(ends_known=False),
