@@ -25,6 +25,7 @@ from rlplay.health.counts import (
     values,
     whole_marks,
 )
+from rlplay.health.part_numbers import PartNumbers, TinyGroups, part_numbers, tiny_groups
 from rlplay.health.reference_numbers import ReferenceGap, reference_gap
 from rlplay.health.sampler_numbers import SamplerGap, Surprise, against_reference, most_unlikely, sampler_gap, surprise
 from rlplay.trace.records import Array, Sampled, spans
@@ -101,6 +102,8 @@ class Digest:
     all_zero: tuple[str, int] = ("", 0)  # the token 0, and answers that are nothing else
     pull: Pull | None = None  # the token that pulled hardest
     reference: ReferenceGap | None = None
+    parts: PartNumbers | None = None
+    tiny: TinyGroups | None = None
 
 
 def digest(update: Update) -> Digest | None:
@@ -174,6 +177,8 @@ def digest(update: Update) -> Digest | None:
         without_tokens=without_tokens(sampled),
         all_zero=of_one_token(sampled),
         pull=pull,
+        parts=part_numbers(update, held),
+        tiny=tiny_groups(update),
     )
 
 

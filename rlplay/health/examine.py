@@ -9,6 +9,7 @@ from rlplay.health import mismatch_checks as mismatch
 from rlplay.health import policy_checks as policy
 from rlplay.health import reference_checks as reference
 from rlplay.health import reward_checks as reward
+from rlplay.health import reward_part_checks as part
 from rlplay.health import sampler_checks as sampler
 from rlplay.health import setup_checks as setup
 from rlplay.health import signal_checks as signal
@@ -63,6 +64,8 @@ CHECKS = (
           enough=f"{FEWEST} answers"),
     Check("temperature", "Temperature", setup.hot, setup.cool,
           frozenset({"same reward", "truncated", "no end", *_STALLED}), kinds=REWARDS, needs=(metric("entropy"),)),
+    Check("cancelling", "Reward parts", part.cancel, part.balanced, frozenset({"same reward", *_STUCK}),
+          kinds=REWARDS, needs=(REWARDS_OF_ANSWERS,), enough=f"{FEWEST} answers"),
     Check("same reward", "Differences in reward", signal.same, signal.differs,
           frozenset({"step too small", *_STALLED}), kinds=REWARDED, needs=(_DIFFERED,),
           enough=f"{FEWEST} answers of 2 updates"),
@@ -76,6 +79,11 @@ CHECKS = (
     Check("inverted", "Right answers", reward.inverted, reward.upright,
           frozenset({"step too large", "gamed", *_MOVED}), kinds=REWARDED, needs=(REWARDS_OF_ANSWERS,),
           enough="20 pairs of answers to one prompt, one of them right"),
+    Check("inverted", "Right answers", part.against, reward.upright,
+          frozenset({"step too large", "gamed", "length", *_MOVED}), kinds=REWARDS, needs=(REWARDS_OF_ANSWERS,)),
+    Check("tiny spread", "Differences in reward", part.inflated, signal.differs,
+          frozenset({"length", "flat", "entropy", "repetition"}),
+          kinds=REWARDS, needs=(REWARDS_OF_ANSWERS,)),
     Check("step too large", "Step size", policy.too_far, policy.steps,
           frozenset({"gamed", "length", "memorised", "clipped", *_MOVED}), kinds=REWARDS, needs=(_SHIFTED,),
           enough="5 updates that moved the policy"),

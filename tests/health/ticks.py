@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import nan
 
 from rlplay.health.counts import WinCount
 from rlplay.health.finding import Evidence
+from rlplay.health.part_numbers import PartNumbers
 from rlplay.health.reference_numbers import ReferenceGap
 from rlplay.trace.clock import FIRST, LAST
 from tests.health.evidence import curves, evidence
@@ -14,6 +16,7 @@ FOREIGN = "Test 1.0"
 RISING = [0.1 * n for n in range(1, 31)]
 NOISY = [0.5 + (-1) ** n * 0.1 for n in range(40)]
 MOVED = {"weights/changed": [0.9] * 6, "weights/step": [1e-4] * 6}
+PARTS = PartNumbers(("right", "brief"), 16, ((3.0, 0.0), (0.0, 1.0)), (0.0, 0.0), (1.0, 1.0), (2, 2))
 UNSTATED = {"on_record": {"loss_type", "algorithm"}}
 
 
@@ -55,6 +58,9 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
     ],
     "Gradient": [
         (curves(12, {"grad_norm": [1.0, 2.0, 1.5] * 4}), "the largest of the last 12 updates is 1.14 times"),
+    ],
+    "Reward parts": [
+        (evidence(parts=PARTS), "of the variance within groups, in 96 answers: right 75.0 %, brief 25.0 %"),
     ],
     "Right answers": [
         (gold(17, 20), "right answers earned more in 85.0 % of 20 pairs"),
@@ -144,6 +150,12 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
         "few updates": curves(2, {"grad_norm": [1.0] * 2}, "TRL 1.16.0 SFTTrainer"),
         "a gradient of 0 among them": curves(4, {"grad_norm": [1.0, 1.0, 0.0, 1.0]}, "TRL 1.16.0 SFTTrainer"),
         "nothing says what there was to learn": curves(4, {"grad_norm": [1.0] * 4}), "none": evidence(),
+    },
+    "Reward parts": {
+        "one part": evidence(parts=replace(PARTS, names=("right",), products=((3.0,),))), "none": evidence(),
+        "few answers": evidence(1, parts=PARTS),
+        "a part that never differs": evidence(parts=replace(PARTS, products=((3.0, 0.0), (0.0, 0.0)))),
+        "a part that decides alone": evidence(parts=replace(PARTS, products=((99.0, 0.0), (0.0, 1.0)))),
     },
     "Right answers": {
         "few pairs": gold(19, 19), "another column": gold(100, 100, "row"),
