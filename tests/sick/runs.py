@@ -47,6 +47,7 @@ class Sample:
     eval_every: int = 0
     scenario: str = ""  # a bundled one in place of the task
     prompts: int = 0  # as many of the task's prompts, again and again
+    data: Callable[[], list[dict[str, Any]]] | None = None  # the rows of a dataset in place of the task
     model: Callable[[Path], Path] | None = None  # makes the folder of a model that does not fit
     patch: Callable[[], Any] | None = None  # breaks the engine while the run lasts
 
@@ -76,15 +77,19 @@ def _scenario(sample: Sample, folder: Path, seed: int) -> Scenario:
     prompts = None
     if sample.prompts:
         prompts = [example.prompt[-1]["content"] for example in load_task(sample.task).train[: sample.prompts]]
+    rows = folder / f"{sample.name.replace(' ', '-')}.jsonl"
+    if sample.data is not None:
+        rows.write_text("".join(json.dumps(row) + "\n" for row in sample.data()))
     return Scenario(
-        name=sample.name, title=sample.name, question="", task=sample.task, seed=seed, max_updates=100,
+        name=sample.name, title=sample.name, question="", seed=seed, max_updates=100,
+        task=None if sample.data else sample.task, dataset=str(rows) if sample.data else None,
         model="pocket" if sample.model is None else str(sample.model(folder / sample.name.replace(" ", "-"))),
         reward=[f"{REWARDS}:{name}" for name in sample.reward], settings=SMALL | sample.settings,
         eval_every=sample.eval_every, eval_prompts=48, prompts=prompts,
     )  # fmt: skip
 
 
-def _copied(folder: Path, **files: Any) -> Path:
+def copied(folder: Path, **files: Any) -> Path:
     if not folder.exists():
         shutil.copytree(POCKET_PATH, folder)
         for name, change in files.items():
@@ -99,7 +104,7 @@ def _another_end(folder: Path) -> Path:
     def other(text: str) -> str:
         return json.dumps(json.loads(text) | {"eos_token_id": 0})
 
-    return _copied(folder, generation_config__json=other, config__json=other)
+    return copied(folder, generation_config__json=other, config__json=other)
 
 
 CHATML = (
@@ -111,12 +116,12 @@ NO_TURN = "{% for m in messages %}{{ '<|user|>' + m['content'] + '<|end|>' }}{% 
 
 def _chatml(folder: Path) -> Path:
     """The chat template of another model, whose marks the tokenizer does not know."""
-    return _copied(folder, chat_template__jinja=lambda _: CHATML)
+    return copied(folder, chat_template__jinja=lambda _: CHATML)
 
 
 def _no_turn(folder: Path) -> Path:
     """A template that forgets to begin the model's turn."""
-    return _copied(folder, chat_template__jinja=lambda _: NO_TURN)
+    return copied(folder, chat_template__jinja=lambda _: NO_TURN)
 
 
 def _noisy_sampler() -> Any:
