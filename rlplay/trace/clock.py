@@ -6,7 +6,7 @@ than rlplay, and its logs and checkpoints are named after that number.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 Steps = tuple[int, int]
@@ -65,6 +65,20 @@ class Clock:
             return None
         return self._firsts[place], self._lasts[place]
 
+    def place(self, update: int) -> int:
+        """The last step of an update, or of the one before it that has one; of those before them all, the step before.
+
+        Raises IndexError if no step is on record.
+        """
+        at = bisect_right(self._updates, update) - 1
+        return self._lasts[at] if at >= 0 else self._firsts[0] - 1
+
+    def is_like(self, other: Clock) -> bool:
+        """Whether the updates that both have are of the same steps."""
+        shared = min(len(self._updates), len(other._updates))
+        both = (self._updates, self._firsts, self._lasts), (other._updates, other._firsts, other._lasts)
+        return all(one[:shared] == its[:shared] for one, its in zip(*both, strict=True))
+
     @property
     def last(self) -> int:
         """The newest step; 0 if none is on record."""
@@ -88,6 +102,11 @@ class Clock:
         """The update that a trainer's step belongs to, the next one if it is between two; None after the last."""
         place = bisect_left(self._lasts, step)
         return self._updates[place] if place < len(self._updates) else None
+
+
+def by_step(clocks: Sequence[Clock]) -> bool:
+    """Whether runs are compared at equal steps: all have them on record, and their updates are of different ones."""
+    return all(clocks) and not all(clock.is_like(clocks[0]) for clock in clocks)
 
 
 def check_steps(steps: Steps | None) -> None:

@@ -232,3 +232,31 @@ def begun(text=None, **changes):
     text = {} if text is None else {"scenario_text": text}
     session.apply(Recorded(synthetic_started(**text, **changes)))
     return session
+
+
+def stepped(updates, each):
+    """A recording of so many updates of `each` steps of their trainer."""
+    session = a_session(updates, live=False)
+    for number in range(1, updates + 1):
+        session.run.history.clock.put(number, (each * (number - 1) + 1, each * number))
+    session.source.kept = {number: Update(number) for number in range(1, updates + 1)}
+    return session
+
+
+def test_runs_whose_updates_are_of_different_steps_are_compared_at_equal_steps():
+    pair = RunPair(stepped(30, 1), stepped(12, 2))
+    assert (pair.where, pair.numbers, pair.marked) == ("step 24", (24, 12), (None, None))
+    assert [(pair.move(-1), pair.numbers) for _ in range(2)] == [(True, (22, 11)), (True, (20, 10))]
+    assert pair.marked == (20, 10)
+    pair.picked = 19
+    assert pair.numbers == (19, 10)
+    for session in pair.both:
+        session.run.add(synthetic_started())
+    assert _difference(pair).startswith("at step 19")
+    assert place(pair.both[1]) == "update 12 · step 24"
+
+
+def test_runs_of_which_one_names_no_steps_are_compared_at_equal_updates():
+    pair = RunPair(stepped(30, 1), a_session(12))
+    assert (pair.where, pair.numbers) == ("update 12", (12, 12))
+    assert RunPair(stepped(30, 2), stepped(12, 2)).where == "update 12"

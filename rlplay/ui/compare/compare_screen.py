@@ -120,7 +120,7 @@ branch left the part that it shares with the other run.
         self._display, self._ask = display, ask
         self.sessions = sessions
         self.sides = [0, 1]  # the two runs shown side by side
-        self.runs = RunPair(sessions[0], sessions[1])
+        self.runs = RunPair(sessions[0], sessions[1], among=sessions)
         self.tokens = PairedTokens(RUN_STYLES[0]), PairedTokens(RUN_STYLES[1])
         self.inspectors = Inspector(), Inspector()
         self._alone = all(session.source.curves_only for session in sessions)
@@ -228,7 +228,7 @@ branch left the part that it shares with the other run.
         """The runs that appear only in the curves, and how each differs from the run on the left."""
         line = Content("only in the curves:")
         for index in (index for index in range(len(self.sessions)) if index not in self.sides):
-            style, pair = RUN_STYLES[index], RunPair(self.runs.both[0], self.sessions[index])
+            style, pair = RUN_STYLES[index], RunPair(self.runs.both[0], self.sessions[index], among=self.sessions)
             differing = ", ".join(pair.values(1)) or f"as {self.tokens[0].run_style.letter}"
             line = Content.assemble(line, (f"  {style.mark} ", f"bold {style.ink}"), differing)
         return line.truncate(self.size.width - 2, ellipsis=True)
@@ -300,7 +300,9 @@ branch left the part that it shares with the other run.
         others = [index for index in runs if index != stays]
         self.sides[side] = others[(others.index(self.sides[side]) + step) % len(others)]
         one, other = self.sides
-        pair = RunPair(self.sessions[one], self.sessions[other], RUN_STYLES[one].letter + RUN_STYLES[other].letter)
+        pair = RunPair(
+            self.sessions[one], self.sessions[other], RUN_STYLES[one].letter + RUN_STYLES[other].letter, self.sessions
+        )  # fmt: skip
         pair.picked, self.runs = self.runs.picked, pair
         self.tokens[side].run_style = RUN_STYLES[self.sides[side]]
         self._drawn = None

@@ -78,17 +78,21 @@ class ComparedPanel(CurvePanel):
         """The text to copy: every value of every run, as comma-separated lines."""
         assert isinstance(self.view, Overlay)
         name, runs = self.view.metric, self._runs()
-        columns = [dict(zip(*run.series(name), strict=True)) for _, run in runs]
-        rows = [["update", *(f"{name} {style.letter}" for style, _ in runs)]]
+        columns = [dict(zip(*self.view.points(run), strict=True)) for _, run in runs]
+        rows = [["step" if self.view.by_step else "update", *(f"{name} {style.letter}" for style, _ in runs)]]
         rows += [[str(update), *(str(column.get(update, "")) for column in columns)] for update in self._updates()]
         return "the curves' values", "\n".join(map(",".join, rows))
 
     def _notes(self) -> list[str]:
-        marks = ((style, mark) for style, run in self._runs() for mark in run.marks)
-        return [visible(f"{style.letter} {mark.text}") for style, mark in marks if mark.update == self.cursor]
+        assert isinstance(self.view, Overlay)
+        marks = ((style, run, mark) for style, run in self._runs() for mark in run.marks)
+        here = [(style, mark) for style, run, mark in marks if self.view.places(run, [mark.update]) == [self.cursor]]
+        return [visible(f"{style.letter} {mark.text}") for style, mark in here]
 
     def _updates(self) -> list[int]:
-        return sorted({at for _, run in self._runs() for name in self.view.metrics for at in run.series(name)[0]})
+        assert isinstance(self.view, Overlay)
+        known = ((run, name) for _, run in self._runs() for name in self.view.metrics)
+        return sorted({at for run, name in known for at in self.view.places(run, run.series(name)[0])})
 
 
 class ComparedPanels(CurvePanels):

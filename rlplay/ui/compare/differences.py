@@ -19,18 +19,18 @@ def _difference(pair: RunPair) -> str:
         return f"{pair.starting} is starting…"
     there, set_now = (" · ".join(pair.differences(now)) for now in (False, True))
     if there:
-        return f"at update {pair.number}, {its} differs in: {there}"
+        return f"at {pair.where}, {its} differs in: {there}"
     later = f"; {its} changes later: {set_now}" if set_now else ""
     for letter, session in zip(pair.letters, pair.both, strict=True):
-        if session.run.finished < pair.number:
+        if pair.reached(session) < pair.number:
             return f"{letter} has reached only update {session.run.finished}, not {pair.number}{later}"
     if pair.identical:
-        return f"at update {pair.number} both have equal settings, answers and numbers{later}"
+        return f"at {pair.where} both have equal settings, answers and numbers{later}"
     if not any(session.on_record().keys() - {"algorithm"} for session in pair.both):
         return "the settings of the runs are not on record"
     before = f"; {', '.join(pair.earlier)} differed before" if pair.earlier else ""
     files = "; contents of data and reward files are not compared" if pair.names_files else ""
-    return f"at update {pair.number} the settings are the same{before}{files}{later}"
+    return f"at {pair.where} the settings are the same{before}{files}{later}"
 
 
 def compared_words(parted: int | None, token: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from rlplay.link.messages import Advance, AnyCommand, Pause
 from rlplay.plain_yaml import PlainYamlError
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
+from rlplay.trace.clock import by_step
 from rlplay.trace.records import Started
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
@@ -31,28 +33,49 @@ _KEPT = 8
 
 
 class RunPair:
-    """Two runs with their letters, and the update at which to compare them."""
+    """Two runs with their letters, and the place at which to compare them: an update, or a step of their trainers."""
 
-    def __init__(self, one: Session, other: Session, letters: str = "AB") -> None:
-        self.both, self.letters = (one, other), letters
+    def __init__(self, one: Session, other: Session, letters: str = "AB", among: Sequence[Session] = ()) -> None:
+        """`among` are all that are compared: they have one kind of place."""
+        self.both, self.letters, self._among = (one, other), letters, among or (one, other)
         self.picked: int | None = None  # chosen by the user; None: the newest that both have finished
         self._loaded: dict[tuple[int, int], Update | None] = {}
         self._rewinds: list[int] = []  # of both, when they were last followed
 
     @property
+    def by_step(self) -> bool:
+        """Whether the runs are compared at equal steps, as their updates are of different ones."""
+        return by_step([session.run.history.clock for session in self._among])
+
+    @property
     def number(self) -> int:
-        """The number of the compared update."""
-        return min(session.run.finished for session in self.both) if self.picked is None else self.picked
+        """The compared place."""
+        return min(map(self.reached, self.both)) if self.picked is None else self.picked
+
+    def reached(self, session: Session) -> int:
+        """The newest place of a run."""
+        return session.run.history.clock.last if self.by_step else session.run.finished
+
+    @property
+    def where(self) -> str:
+        """The compared place in words."""
+        return f"step {self.number:,}" if self.by_step else f"update {self.number}"
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """The update of each run that is compared: of two runs, the same."""
-        return self.number, self.number
+        """The update of each run that is compared: the same, or those with the same step."""
+        return self._numbers_at(self.number)
+
+    def _numbers_at(self, place: int) -> tuple[int, int]:
+        if not self.by_step:
+            return place, place
+        one, other = (session.run.history.clock.update_at(place) or 0 for session in self.both)
+        return one, other
 
     @property
     def marked(self) -> tuple[int | None, int | None]:
         """The update to mark in a view of each run: the one that the user chose."""
-        return self.picked, self.picked
+        return (None, None) if self.picked is None else self.numbers
 
     def updates(self) -> tuple[Update | None, Update | None]:
         """The compared update of each run; None if its answers were not kept."""
@@ -75,16 +98,26 @@ class RunPair:
         if rewinds != self._rewinds:
             self._rewinds = rewinds
             self._loaded.clear()
-            if self.picked is not None and self.picked > min(session.run.finished for session in self.both):
+            if self.picked is not None and self.picked > min(map(self.reached, self.both)):
                 self.picked = None
 
     def move(self, step: int) -> bool:
-        """Go to the previous or next update that both recorded; False if there is none. RunFileError if damaged."""
-        common = sorted(set(self.both[0].source.recorded()) & set(self.both[1].source.recorded()))
-        beyond = [number for number in common if (number - self.number) * step > 0]
+        """Go to the previous or next place that both recorded; False if there is none. RunFileError if damaged."""
+        beyond = [number for number in self._places() if (number - self.number) * step > 0]
         if beyond:
             self.picked = min(beyond) if step > 0 else max(beyond)
         return bool(beyond)
+
+    def _places(self) -> list[int]:
+        """The places that both recorded: of steps, the last one of each update of the run with fewer updates."""
+        one, other = (set(session.source.recorded()) for session in self.both)
+        if not self.by_step:
+            return sorted(one & other)
+        fewer = int(len(other) < len(one))
+        clock, kept = self.both[fewer].run.history.clock, (one, other)[fewer]
+        places = [clock.place(update) for update in sorted(kept)]
+        both = [(place, *self._numbers_at(place)) for place in places]
+        return [place for place, mine, its in both if mine in one and its in other]
 
     @property
     def starting(self) -> str:
@@ -108,8 +141,11 @@ class RunPair:
     def earlier(self) -> list[str]:
         """The settings that differed before the compared update, and no longer do."""
         now = {name for name, _, _ in self._settings(self.numbers)}
-        changed = {at for session in self.both for at in session.changed_at}
-        before = {name for at in {1, *changed} if at < self.number for name, _, _ in self._settings((at, at))}
+        clocks = [session.run.history.clock for session in self.both]
+        changed = {(side, at) for side, session in enumerate(self.both) for at in (1, *session.changed_at)}
+        places = {clocks[side].place(at) if self.by_step else at for side, at in changed}
+        earlier = [self._numbers_at(place) for place in places if place < self.number]
+        before = {name for numbers in earlier for name, _, _ in self._settings(numbers)}
         return [name for name in KNOBS if name in before - now]
 
     @property
@@ -223,7 +259,8 @@ def place(session: Session) -> str:
     if session.loading is not None and session.status is None:
         return f"{session.loading.what} {session.loading.fraction:.0%}"
     status: Any = session.status
+    reached = f"update {session.run.finished}{session.run.history.clock.aside(session.run.finished)}"
     if session.asks and status.waits:
-        return f"update {session.run.finished} · waiting for your labels: press A"
+        return f"{reached} · waiting for your labels: press A"
     doing = "" if not session.source.live else " · running" if status and status.running else " · paused"
-    return f"update {session.run.finished}{doing}"
+    return f"{reached}{doing}"

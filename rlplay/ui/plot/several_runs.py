@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from textual.content import Content
 
+from rlplay.trace.clock import by_step
 from rlplay.trace.history import History, Series
 from rlplay.trace.metrics import heading
 from rlplay.trace.numbers import number
@@ -72,7 +73,21 @@ class Overlay:
     def state(self, _source: PlotData) -> object:
         """Equal for equal drawings."""
         name = self.metric
-        return name, [(style, run.version(name), run.marks) for style, run in self.runs()], self._span()
+        return name, [(style, run.version(name), run.marks) for style, run in self.runs()], self._span(), self.by_step
+
+    @property
+    def by_step(self) -> bool:
+        """Whether the axis is of their trainers' steps, as the runs' updates are of different ones."""
+        return by_step([run.clock for _, run in self.runs()])
+
+    def places(self, run: History, updates: Iterable[int]) -> list[int]:
+        """Where updates of a run are on the axis."""
+        return [run.clock.place(update) for update in updates] if self.by_step else list(updates)
+
+    def points(self, run: History) -> Series:
+        """The places and the values of a run."""
+        updates, values = run.series(self.metric)
+        return self.places(run, updates), values
 
     def margins(self, source: PlotData, log: bool, lines: int) -> Margins:
         """The cells of the labels."""
@@ -86,12 +101,12 @@ class Overlay:
         found = []
         runs = self.runs()
         for style, run in reversed(runs):  # later curves are drawn on top
-            updates, values = run.series(self.metric)
+            updates, values = self.points(run)
             kind = style.kind if len(updates) > 1 else "line"
             if updates:
                 letter = style.letter if len(runs) > 2 else ""
                 area: Literal["", "between"] = "between" if len(runs) == 2 else ""
-                breaks = cuts(run, self.metric)
+                breaks = self.places(run, cuts(run, self.metric))
                 found.append(
                     Curve(updates, values, style.ink, kind, area=area, letter=letter, cuts=breaks, newest=not letter)
                 )
@@ -100,33 +115,46 @@ class Overlay:
     def draw(self, source: PlotData, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         """All runs in one plot."""
         series = [each for curve in self.series(source) for each in with_average(curve, smoothing)]
-        marks = sorted(set(signs([mark for _, run in self.runs() for mark in run.marks])))
+        events = ((run, at, sign) for _, run in self.runs() for at, sign in signs(run.marks))
+        marks = sorted({(self.places(run, [at])[0], sign) for run, at, sign in events})
         if not series:
             return "No run has computed this so far."
         span = self._span()
         start = max(span[0], min(1, *(min(curve.updates) for curve in series)))
         words = smoothing_label(smoothing)
-        return curves(series, marks, size, log, words, (start, span[1]), source.room, source.tinted)
+        ends = (f"step {start}", f"{span[1]:,}") if self.by_step else None
+        return curves(series, marks, size, log, words, (start, span[1]), source.room, source.tinted, ends=ends)
 
     def titles(
         self, _source: PlotData, cursor: int | None, log: bool, smoothing: float = 0.0
     ) -> tuple[Content, Content]:
         """Above, the metric; below, the runs' values at the cursor, or the latest."""
-        when = ("" if cursor is None else f" at {cursor}") + manner(log, smoothing)
+        unit = "step " * self.by_step
+        when = ("" if cursor is None else f" at {unit}{cursor:{',' if unit else ''}}") + manner(log, smoothing)
         name = self.metric
         below = [
-            Content.assemble((f"{style.mark} ", style.ink), (_value(run.series(name), cursor), VALUE))
+            Content.assemble((f"{style.mark} ", style.ink), (self._value(run, cursor), VALUE))
             for style, run in self.runs()
         ]
-        every = [run.series(name) for _, run in self.runs()]
+        every = [self.points(run) for _, run in self.runs()]
         same = ["equal at every update"] * (
             len(every) > 1 and bool(every[0][0]) and every.count(every[0]) == len(every)
         )
         return Content.assemble(visible(heading(name)), when), Content(" · ").join([*below, *map(Content, same)])
 
+    def _value(self, run: History, cursor: int | None) -> str:
+        """The value of a run at a place of the axis, or its latest one."""
+        updates, values = run.series(self.metric)
+        if cursor is not None and self.by_step:
+            cursor = run.clock.update_at(cursor)
+        elif cursor is None and updates:
+            cursor = updates[-1]
+        value = None if cursor is None else dict(zip(updates, values, strict=True)).get(cursor)
+        return "–" if value is None else number(value)
+
     def _span(self) -> tuple[int, int]:
         """The first and the last update of any run, so that stacked plots share their columns."""
-        first, last = zip(*(run.extent() for _, run in self.runs()), strict=True)
+        first, last = zip(*(self.places(run, run.extent()) for _, run in self.runs()), strict=True)
         return min(first), max(last)
 
     @property
@@ -134,13 +162,3 @@ class Overlay:
         """The metric that is shown."""
         known = (name for name in self.names if any(run.series(name)[0] for _, run in self.runs()))
         return next(known, self.names[0])
-
-
-def _value(series: Series, cursor: int | None) -> str:
-    updates, values = series
-    if not updates:
-        return "–"
-    if cursor is None:
-        return number(values[-1])
-    value = dict(zip(updates, values, strict=True)).get(cursor)
-    return "–" if value is None else number(value)
