@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from rlplay.algorithms.settings import Settings, decoded, fitting
 from rlplay.foreign.assemble import GatheredBatch, finished
+from rlplay.foreign.curve_files.names import known_as
 from rlplay.foreign.foreign_run import ForeignRunError, beginning, known_settings
 from rlplay.record.format import (
     Begun,
@@ -177,7 +180,7 @@ class Recording:
         """The record of a frame that holds for all processes."""
         match first:
             case Ended():
-                return [finished(first)]
+                return [finished(msgspec.structs.replace(first, metrics=_named(begun, first.metrics)))]
             case Heldout():
                 return [
                     Evaluated(
@@ -197,6 +200,13 @@ class Recording:
                 return [Notice(update=first.update, level="info", text=first.text)]
             case _:
                 return []
+
+
+def _named(begun: Begun, metrics: dict[str, float]) -> dict[str, float]:
+    """Metrics by TRL's names; verl has others, which are recorded as they are."""
+    if not begun.source.startswith("verl "):
+        return metrics
+    return {name: value for own, value in metrics.items() if (name := known_as(own))}
 
 
 def _key(frame: Frame) -> tuple[int, int]:

@@ -10,6 +10,7 @@ is left out. Fields that a trainer does not know are None, or not there.
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -146,6 +147,15 @@ def part(folder: Path, rank: int) -> Path:
 def parts(folder: Path) -> list[Path]:
     """The parts of a recording, by rank."""
     return sorted(folder.glob("part-*" + SUFFIX))
+
+
+def free(wanted: Path) -> Path:
+    """`wanted`, or with a number if a run was recorded there before."""
+    path, count = wanted, 1
+    while os.path.isfile(path) or parts(path):  # neither raises if the place cannot be read
+        count += 1
+        path = wanted.with_name(f"{wanted.name}-{count}")
+    return path
 
 
 def pack(frame: AnyFrame) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import platform
 import uuid
 import weakref
@@ -15,7 +14,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 from transformers import Trainer, TrainerCallback
 
 from rlplay.algorithms.settings import check
-from rlplay.record.format import parts
+from rlplay.record.format import free
 from rlplay.record.recorder import Recorder
 from rlplay.record.trl import compat
 from rlplay.record.trl.change import ANY, GIVEN, SAMPLING, change
@@ -142,7 +141,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         named, loss = (each.get("algorithm") for each in (self._settings, settings))
         again = self._of is not None and self._of() is self._trainer and named == loss
         reached = gather_object([self._continued.update if again and self._continued is not None else 0])
-        place = [str(_free(self._wanted or Path(args.output_dir) / "rlplay")), uuid.uuid4().hex]
+        place = [str(free(self._wanted or Path(args.output_dir) / "rlplay")), uuid.uuid4().hex]
         broadcast_object_list(place)
         problem = ""
         try:
@@ -294,15 +293,6 @@ def _unknown(trainer: Any, kind: KnownTrainer, settings: SomeSettings) -> list[s
 
 def _of_trl(trainer: Any) -> bool:
     return any(each.__module__.split(".")[0] == "trl" for each in type(trainer).__mro__)
-
-
-def _free(wanted: Path) -> Path:
-    """`wanted`, or with a number if a run was recorded there before."""
-    path, count = wanted, 1
-    while os.path.isfile(path) or parts(path):  # neither raises if the place cannot be read
-        count += 1
-        path = wanted.with_name(f"{wanted.name}-{count}")
-    return path
 
 
 def _caller() -> Any:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokenizers.decoders import DecodeStream
-
+from rlplay.record.texts import decode_each
 from rlplay.trace.records import Array
 
 
@@ -22,7 +21,6 @@ class Texts:
         self.ends = {*ends, tokenizer.eos_token_id, self.pad} - {None}
         """The ids that an answer ends with which was not cut, as TRL counts them."""
         self._tokenizer = tokenizer
-        self._fast = getattr(tokenizer, "backend_tokenizer", None)
 
     def whole(self, ids: Array) -> str:
         """The text of a sequence, without its special tokens."""
@@ -30,7 +28,4 @@ class Texts:
 
     def decode_each(self, ids: Array) -> list[str]:
         """One text for each id."""
-        if self._fast is None:
-            return [self._tokenizer.decode([int(i)], skip_special_tokens=False) for i in ids]
-        stream = DecodeStream(skip_special_tokens=False)
-        return [stream.step(self._fast, int(i)) or "" for i in ids]
+        return decode_each(self._tokenizer, ids)

@@ -1,0 +1,149 @@
+"""Adds the recorder to verl's trainers, at once or when they are imported."""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.util
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from rlplay.record.verl import compat
+from rlplay.record.verl.batches import of_queue, of_tensors
+from rlplay.record.verl.recording import COMPLETIONS, VerlRecording
+
+_MARK = "rlplay_records"
+
+
+class _Current:
+    """The recording of the trainer that trains in this process, if any."""
+
+    def __init__(self) -> None:
+        self.recording: VerlRecording | None = None
+        self._of: Any = None
+        self._ended = False
+
+    def of(self, trainer: Any) -> VerlRecording | None:
+        """Its recording; None once one of this process has failed."""
+        if self._ended:
+            return None
+        if self.recording is None or self._of() is not trainer:
+            self.recording, self._of = VerlRecording(trainer), weakref.ref(trainer)
+            print(f"rlplay: recording in {self.recording.path}", file=sys.stderr)
+        return self.recording
+
+    def guarded(self, part: Callable[..., None], *arguments: Any) -> None:
+        """Do a part of the recording. If it fails, one line says so, and training goes on without."""
+        try:
+            part(*arguments)
+        except Exception as error:
+            self._ended = True
+            said = f"{type(error).__name__}: {error}".splitlines()[0]
+            print(f"rlplay: the recording ends here, training goes on ({said})", file=sys.stderr)
+            recording, self.recording = self.recording, None
+            if recording is not None:
+                self._say(recording, f"The recording ends here ({said}).")
+
+    @staticmethod
+    def _say(recording: VerlRecording, text: str) -> None:
+        try:
+            recording.remark(text)
+        except Exception:
+            return  # such as a full disk, which has been said already
+
+
+CURRENT = _Current()
+
+
+def install() -> None:
+    """Watch the trainers of verl: those that are imported already, and the others as soon as they are."""
+    waiting = {name for name in (*compat.TRAINERS, compat.TRACKING[0]) if not _patched_now(name)}
+    if waiting and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(waiting))
+
+
+def _patched_now(name: str) -> bool:
+    module = sys.modules.get(name)
+    if module is not None:
+        patch(module)
+    return module is not None
+
+
+def patch(module: Any) -> None:
+    """Wrap what is needed of a module of verl; says so in one line if this release lacks it."""
+    try:
+        if module.__name__ == compat.TRACKING[0]:
+            _wrap(getattr(module, compat.TRACKING[1]), compat.TRACKING[2], _log)
+        else:
+            trainer, method = compat.TRAINERS[module.__name__]
+            queue = method == compat.TRAINERS["verl.trainer.ppo.v1.trainer_base"][1]
+            _wrap(getattr(module, trainer), method, functools.partial(_of_queue, module) if queue else _of_tensors)
+    except AttributeError as error:
+        print(f"rlplay: this release of verl is not recorded ({error}); 0.9.1 is", file=sys.stderr)
+
+
+def _wrap(kind: type, method: str, around: Callable[..., Any]) -> None:
+    original = compat.wrapped(kind, method)
+    if getattr(original, _MARK, False):
+        return
+
+    @functools.wraps(original)
+    def recorded(self: Any, *arguments: Any, **named: Any) -> Any:
+        return around(functools.partial(original, self), self, *arguments, **named)
+
+    setattr(recorded, _MARK, True)
+    setattr(kind, method, recorded)
+
+
+def _of_queue(module: Any, original: Callable[..., Any], trainer: Any, batch: Any, *others: Any, **named: Any) -> Any:
+    """The newer trainer computes the metrics of a step, while the queue still holds its answers."""
+    result = original(batch, *others, **named)
+    CURRENT.guarded(_record, trainer, lambda: of_queue(module, batch, COMPLETIONS))
+    return result
+
+
+def _of_tensors(original: Callable[..., Any], trainer: Any, batch: Any, *others: Any, **named: Any) -> Any:
+    """The older trainer updates the actor."""
+    CURRENT.guarded(_record, trainer, lambda: of_tensors(batch, COMPLETIONS))
+    return original(batch, *others, **named)
+
+
+def _record(trainer: Any, read: Callable[[], Any]) -> None:
+    recording = CURRENT.of(trainer)
+    if recording is not None:
+        recording.answers(int(trainer.global_steps), *read())
+
+
+def _log(original: Callable[..., Any], _tracking: Any, data: Any, step: Any, *others: Any, **named: Any) -> Any:
+    """verl logs the numbers of a step."""
+    recording = CURRENT.recording
+    if recording is not None:
+        CURRENT.guarded(recording.logged, int(step), data)
+    return original(data, step, *others, **named)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Sees the modules of verl as they are imported, and leaves finding them to others."""
+
+    def __init__(self, waiting: set[str]) -> None:
+        self._waiting = waiting
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> Any:
+        """The spec that others find, with a loader that patches the module when it has run."""
+        if name not in self._waiting:
+            return None
+        self._waiting.discard(name)  # so that the next line asks the other finders
+        spec = importlib.util.find_spec(name)
+        loader = None if spec is None else spec.loader
+        if loader is None:
+            return spec
+        run = loader.exec_module
+
+        def patched(module: Any) -> None:
+            run(module)
+            patch(module)
+
+        loader.exec_module = patched  # type: ignore[method-assign]
+        return spec
