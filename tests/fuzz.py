@@ -1,4 +1,4 @@
-"""Seeded mutants of everything that strangers write: run files, scenarios, share codes, command lines, keys.
+"""Seeded mutants of everything that strangers write: run files, scenarios, share codes, command lines, curves, keys.
 
 A kind's `play` plays one case of a seed and raises AssertionError if it is anything but fine or refused in one line.
 `python -m tests.fuzz` plays full counts, `python -m tests.fuzz scenarios 500 7` 500 cases from case 7 on; a case that
@@ -40,6 +40,7 @@ from rlplay.scenario.share import PREFIX, Shared, ShareError, shared_in
 from rlplay.trace.playhead import at, length
 from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.text import QUOTED
+from tests.fuzz_curves import curves
 from tests.fuzz_keys import keys
 from tests.recorded import synthetic_evaluated, synthetic_run
 
@@ -276,6 +277,7 @@ KINDS = {
     "scenarios": Kind(scenarios, 20_000),
     "codes": Kind(codes, 100_000),
     "lines": Kind(lines, 20_000),
+    "curves": Kind(lambda dice, folder: curves(dice, folder, in_one_line), 20_000),
     "keys": Kind(keys, 1_000, patience=60),  # a case is a round of a hundred
 }
 

@@ -9,7 +9,7 @@ import pytest
 from tests.faults import faults
 from tests.fuzz import KINDS, played
 
-FEW = {"run files": 150, "scenarios": 150, "codes": 500, "lines": 150, "keys": 2}
+FEW = {"run files": 150, "scenarios": 150, "codes": 500, "lines": 150, "curves": 300, "keys": 2}
 
 
 @pytest.fixture(autouse=True)

@@ -156,7 +156,7 @@ def _events(file: BinaryIO) -> Iterator[list[bytes]]:
     while len(head := file.read(_HEAD.size)) == _HEAD.size:
         length, check = _HEAD.unpack(head)
         if length > size - end - _HEAD.size - 4:
-            if _masked([head[:8]])[0] != check:
+            if masked_crc([head[:8]])[0] != check:
                 raise ValueError(f"at byte {end} is no record")
             break
         heads.append(head)
@@ -178,7 +178,7 @@ def _events(file: BinaryIO) -> Iterator[list[bytes]]:
 
 def _check(heads: list[bytes], data: list[bytes], checks: list[int]) -> None:
     wanted = [int.from_bytes(head[8:], "little") for head in heads]
-    if _masked([head[:8] for head in heads]) != wanted or _masked(data) != checks:
+    if masked_crc([head[:8] for head in heads]) != wanted or masked_crc(data) != checks:
         raise ValueError("a checksum does not fit")
 
 
@@ -192,8 +192,8 @@ def _tables() -> Array:
 _TABLE = _tables()
 
 
-def _masked(records: list[bytes]) -> list[int]:
-    """The masked CRC-32C of each, computed for all of one length at once."""
+def masked_crc(records: list[bytes]) -> list[int]:
+    """The masked CRC-32C of each record, computed for all of one length at once."""
     out = [0] * len(records)
     by_length: dict[int, list[int]] = {}
     for place, record in enumerate(records):
