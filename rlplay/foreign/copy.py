@@ -53,6 +53,8 @@ class Copy:
         """Go on where the run file ends, which another program may have written."""
         with closing(RunReader(self.path)) as reader:
             self._place = reader.note(PLACE) or ""
+            if isinstance(self._source, CurveRun):
+                self._source.recall(reader.history())
         read = json.loads(self._place or "{}")
         self._turn = int(read.get("turn", 0))
         self._source.resume(read.get("place", {}))
@@ -98,7 +100,8 @@ def run_file(name_or_path: str | Path, whole: bool = True) -> Path:
     The copy is up to date, or begun if it need not be `whole`. Raises ValueError, one line, if not one run matches.
     """
     path = Path(name_or_path)
-    if path.is_dir() or (path.suffix != SUFFIX and (path.is_file() or path.parent.is_file())):
+    other = path.suffix != SUFFIX and (path.is_file() or path.parent.is_file())
+    if path.is_dir() or (other and curve_log(path) is not None):
         return Copy(path, whole).path
     return find_run(name_or_path)
 

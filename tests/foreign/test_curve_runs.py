@@ -39,14 +39,14 @@ def events(folder: Path, points: dict[int, dict[str, float]]) -> None:
                 writer.add_scalar(name, value, step)
 
 
-def test_updates_are_the_steps_of_the_trainer(tmp_path: Path) -> None:
+def test_updates_are_the_steps_that_have_numbers(tmp_path: Path) -> None:
     events(tmp_path, {10: {"train/reward": 0.25}, 20: {"train/reward": 0.5, "eval/reward": 1.0}})
     copy = Copy(tmp_path)
     with RunReader(copy.path) as run:
-        assert run.updates() == [10, 20]
+        assert run.updates() == [1, 2]
         assert run.detailed() == []
-        assert dict(run.metrics())[20] == {"reward": 0.5, "eval_reward": 1.0}
-        finished = run.load(20).finished
+        assert dict(run.metrics())[2] == {"reward": 0.5, "eval_reward": 1.0}
+        finished = run.load(2).finished
         assert finished is not None
         assert finished.trainer_steps == (20, 20)
 
@@ -128,32 +128,25 @@ def test_a_file_that_is_cut_is_read_again(tmp_path: Path) -> None:
         copy = Copy(tmp_path)
 
 
-def test_a_part_that_was_known_is_not_repeated_after_going_back() -> None:
-    class Log:
-        path, source, goes_back = Path("x"), "test", True
+def test_what_a_run_file_holds_is_not_repeated(tmp_path: Path) -> None:
+    rows = [{"step": step, "loss": float(step), "eval_reward": 0.5} for step in (5, 10, 15)]
+    lines(tmp_path / "metrics.jsonl", rows)
+    with RunReader(Copy(tmp_path).path) as run:
+        history = run.history()
+    rows[1]["loss"], rows[2]["step"] = 7.0, 20
+    lines(tmp_path / "metrics.jsonl", rows)
+    log = curve_log(tmp_path)
+    assert log is not None
+    again = CurveRun(log)
+    again.recall(history)
+    kinds = [(type(record), record.update) for record in again.fresh()]
+    assert kinds == [(Rewound, 2), (Finished, 2), (Finished, 3), (Evaluated, 3)]
 
-        def about(self) -> dict[str, object]:
-            return {}
 
-        def fresh(self) -> list[tuple[int, dict[str, float]]]:
-            from rlplay.foreign.curve_files.rows import Row as Numbers
-
-            return [Numbers(step, {"loss": float(step)}) for step in (1, 2, 3, 2, 3, 4)]
-
-    run = CurveRun(Log())  # type: ignore[arg-type]
-    run.resume({"rows": 4, "first": 1, "last": 3})
-    assert [(type(record), record.update) for record in run.fresh()] == [(Finished, 3), (Finished, 4)]
-    run = CurveRun(Log())  # type: ignore[arg-type]
-    kinds = [(type(record), record.update) for record in run.fresh()]
-    assert kinds == [
-        (Finished, 1),
-        (Finished, 2),
-        (Finished, 3),
-        (Rewound, 1),
-        (Finished, 2),
-        (Finished, 3),
-        (Finished, 4),
-    ]
+def test_a_number_between_two_steps_belongs_to_the_later_one(tmp_path: Path) -> None:
+    rows: list[Row] = [{"step": 10, "loss": 1.0}, {"step": 20, "loss": 2.0}, {"step": 15, "loss": 9.0, "extra": 3.0}]
+    lines(tmp_path / "metrics.jsonl", rows)
+    assert metrics(tmp_path) == {1: {"loss": 1.0}, 2: {"loss": 2.0, "extra": 3.0}}
 
 
 def test_names_lead_to_names_of_rlplay_or_stay() -> None:

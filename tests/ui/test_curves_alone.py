@@ -53,11 +53,11 @@ async def test_the_curves_that_there_are_fill_the_screen(
         assert not app.panels.tokens.region
         shown = app.play.session.shown
         assert shown is not None
-        assert shown.number == 40
+        assert shown.number == 4
         assert "none of its answers" in text_of(app.panels.narrator)
         await pilot.press("z")
         await settled(pilot)
-        assert app.play.session.shown.number == 30
+        assert app.play.session.shown.number == 3
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
@@ -75,12 +75,12 @@ async def test_every_key_works_without_answers(size: tuple[int, int], tmp_path: 
 
 async def test_it_follows_the_file(tmp_path: Path) -> None:
     app = app_of(tmp_path)
-    async with app.run_test(size=(120, 35)) as pilot:
+    async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: app.play.session.status is not None)
         lines(tmp_path / "metrics.jsonl", logged(6))
-        await until(pilot, lambda: app.play.session.shown is not None and app.play.session.shown.number == 60)
+        await until(pilot, lambda: app.play.session.shown is not None and app.play.session.shown.number == 6)
         await settled(pilot)
-        assert "update 60 of 60" in str(app.panels.header.render())
+        assert "update 6 of 6 · step 60" in str(app.panels.header.render())
 
 
 async def test_several_runs_have_all_the_room_for_their_curves(tmp_path: Path) -> None:

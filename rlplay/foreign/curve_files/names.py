@@ -42,7 +42,8 @@ _PRIME_RL = {  # src/prime_rl/trainer/rl, src/prime_rl/monitors at 048a6e2
     "mismatch_kl/all/mean": MISMATCH,
     "time/step": "step_time",
 }
-_OPENRLHF = {  # trainer/ray/ppo_actor.py, trainer/dpo_trainer.py; openrlhf 0.11.2; "train/" before them
+_OPENRLHF = {  # trainer/ray/ppo_actor.py, trainer/sft_trainer.py; openrlhf 0.11.2; "train/" before them
+    # Its `acc` and `chosen_reward` are those of DPO and of a reward model alike.
     "response_length": "completions/mean_length",
     "response_clip_ratio": "completions/clipped_ratio",
     "actor_grad_norm": "grad_norm",
@@ -50,9 +51,6 @@ _OPENRLHF = {  # trainer/ray/ppo_actor.py, trainer/dpo_trainer.py; openrlhf 0.11
     "ppo_clip_ratio": "clip_ratio/region_mean",
     "entropy_loss": "entropy",  # the mean entropy, before its coefficient
     "critic_loss": "value_loss",
-    "chosen_reward": "rewards/chosen",
-    "reject_reward": "rewards/rejected",
-    "acc": "rewards/accuracies",
     "gpt_loss": "loss",
     "lr": "learning_rate",
     "timing/step_total": "step_time",
