@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from rlplay.cli.play import needs_a_terminal
-from rlplay.cli.types import WholeNumber
+from rlplay.cli.types import CURVES, WholeNumber
 from rlplay.trace.text import visible
 
 _FOLDER = click.Path(exists=True, path_type=Path)
@@ -37,8 +37,9 @@ def attach(folder: Path, port: int | None) -> int:
 
 @click.command("import", epilog="Example: rlplay import outputs/my-run")
 @click.argument("origin", metavar="FOLDER_OR_FILE", type=click.Path(path_type=Path))
+@CURVES
 @click.option("--follow", is_flag=True, help="Go on until ctrl+c: add every update that the trainer writes.")
-def import_run(origin: Path, follow: bool) -> None:
+def import_run(origin: Path, curves: Path | None, follow: bool) -> None:
     """Read the run of another trainer as rlplay's own.
 
     FOLDER_OR_FILE is what RlplayCallback or rlplay.record wrote, a trainer's own files, or its curves, such as those of
@@ -47,7 +48,7 @@ def import_run(origin: Path, follow: bool) -> None:
     from rlplay.foreign.copy import Copy
     from rlplay.trace.runfile import RunReader
 
-    copy = Copy(origin)
+    copy = Copy(origin, curves=curves)
     with RunReader(copy.path) as run:
         seen = len(run.updates())
         read = f"{seen} {'update' if seen == 1 else 'updates'} in {visible(str(copy.path))}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rlplay.cli.options import AS_JSON
-from rlplay.cli.types import RUN
+from rlplay.cli.types import CURVES, RUN
 from rlplay.trace.text import visible, visible_lines
 
 UNJUDGED = 4
@@ -16,19 +16,23 @@ UNJUDGED = 4
 
 @click.command(epilog="Example: rlplay health last")
 @click.argument("recorded", metavar="RUN", type=RUN)
+@CURVES
 @AS_JSON
-def health(recorded: Path, as_json: bool) -> int:
+def health(recorded: Path, curves: Path | None, as_json: bool) -> int:
     """Say why a recorded run does not learn.
 
     Each finding has its evidence, its cause, what to change and where to look. The gravest comes first. A ✓ would have
     seen the trouble; a – says why it cannot, and what to record. RUN may be a folder of another trainer. Exit status: 0
     no problem found, 1 at least one, 4 nothing can be judged.
     """
+    from rlplay.foreign.copy import join
     from rlplay.health.examine import verdicts
     from rlplay.health.findings_report import WIDTH, called, laid, rows, summary, usual, written
     from rlplay.health.health_of_run import examine_run, undone
     from rlplay.health.normal import normal
 
+    if curves is not None:
+        join(recorded, curves)
     run, found = examine_run(recorded)
     said = [] if run is None else verdicts(run, found)
     status = 1 if found else 0 if any(each.ticked for each in said) else UNJUDGED

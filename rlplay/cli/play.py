@@ -16,7 +16,7 @@ from rlplay.cli.options import DEVICE_OPTION, option_words, with_options
 from rlplay.cli.several import as_one_of_several, in_processes
 from rlplay.cli.splash import on_a_terminal, splash
 from rlplay.cli.trusting import TRUST, ask_trust, follow_named
-from rlplay.cli.types import GROWING, RUN, SCENARIO, WholeNumber
+from rlplay.cli.types import CURVES, GROWING, RUN, SCENARIO, WholeNumber
 from rlplay.printing import raw_stream
 from rlplay.processes import in_several, is_first
 from rlplay.supervisor import watched
@@ -257,11 +257,15 @@ def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -
 
 @click.command(epilog="Example: rlplay replay last")
 @click.argument("recorded", metavar="RUN", type=GROWING)
-def replay(recorded: Path) -> int:
+@CURVES
+def replay(recorded: Path, curves: Path | None) -> int:
     """Open a recorded run, finished or still growing."""
     needs_a_terminal(f"rlplay export {shlex.quote(str(recorded))} --format jsonl --out PATH")
+    from rlplay.foreign.copy import join
     from rlplay.ui.start import replay as open_replay
 
+    if curves is not None:
+        join(recorded, curves)
     return open_replay(recorded)
 
 

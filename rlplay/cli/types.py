@@ -198,6 +198,12 @@ class RunFile(RunName):
         return super().convert(value, param, ctx)
 
 
+CURVES = click.option(
+    "--curves",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Curves of the same run beside its tokens: TensorBoard, W&B, trackio and others; remembered.",
+)
 RUN_FILE, GROWING = RunFile(), GrowingRun()
 SCENARIO, ALGORITHM, DEVICE, RUN = ScenarioName(), AlgorithmName(), DeviceName(), RunName()
 SETTING = SettingName()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from rlplay.foreign.curve_files import beside
+from rlplay.foreign.curve_files.beside import Beside
 from rlplay.foreign.curve_files.curve_run import CurveRun
 from rlplay.foreign.curve_files.formats import curve_log
 from rlplay.foreign.files import Files, layout_of
@@ -26,8 +30,11 @@ from rlplay.trace.runfile_format import ORIGIN, PLACE
 class Copy:
     """The run file of a foreign run; several programs may keep the same one up to date."""
 
-    def __init__(self, origin: Path, whole: bool = True) -> None:
+    def __init__(self, origin: Path, whole: bool = True, curves: Path | None = None) -> None:
         """Read all that `origin`, what another trainer has written, holds so far; or else only its first updates.
+
+        The `curves` are shown beside it; without them, those that the user named for this run before, or that lie in
+        the same output folder.
 
         Raises ForeignRunError if it holds no run that can be read, RunFileError if the run file cannot be written.
         """
@@ -35,10 +42,15 @@ class Copy:
         self.origin = self._source.path
         started = self._source.started()
         self.path = _place(self.origin, started.run_id)
+        self._curves, self._asked = None if curves is None else curves.resolve(), curves is not None
+        self._beside: Beside | None = None
         self._create(started)
         self._resume()
         while self.pull() and whole:
             pass
+        if not isinstance(self._source, CurveRun):
+            self._join()
+            self.pull()
 
     def _create(self, started: Started) -> None:
         if self.path.exists():
@@ -57,15 +69,43 @@ class Copy:
                 self._source.recall(reader.history())
         read = json.loads(self._place or "{}")
         self._turn = int(read.get("turn", 0))
+        if self._curves is None and read.get("curves"):
+            self._curves = Path(read["curves"])
         self._source.resume(read.get("place", {}))
+        if self._beside is not None:
+            self._join()
+
+    def _join(self) -> None:
+        """Find the curves beside the run, which the run file may hold already in part."""
+        with closing(RunReader(self.path)) as reader:
+            history = reader.history()
+        if self._curves is not None:
+            with self._at_will():
+                self._beside = beside.named(self._curves, history)
+        elif isinstance(self._source, Recording):
+            self._beside = beside.found(self.origin, history)
+
+    @contextlib.contextmanager
+    def _at_will(self) -> Iterator[None]:
+        """Go on without the curves if they cannot be read, unless the user asks for them now."""
+        try:
+            yield
+        except ForeignRunError:
+            self._beside = None
+            if self._asked:
+                raise
 
     def pull(self) -> int:
         """Add what is new, of much the next updates; the number of new records. ForeignRunError or RunFileError."""
         records = self._source.fresh()
+        if self._beside is not None:
+            with self._at_will():
+                records += self._beside.fresh(records)
         if not records:
             return 0
         # Every addition has another number: two programs may both have read a part of the same update.
-        place = json.dumps({"turn": self._turn + 1, "place": self._source.place()})
+        curves = {} if self._curves is None else {"curves": str(self._curves)}
+        place = json.dumps({"turn": self._turn + 1, "place": self._source.place()} | curves)
         # Open for writing only while there is something to write: who only looks needs no right to write.
         with closing(RunWriter.reopen(self.path)) as writer:
             added = writer.append_copied(records, place, self._place)
@@ -92,6 +132,18 @@ def _place(origin: Path, run_id: str) -> Path:
     return runs_folder() / f"{name(origin)}_{identity}{SUFFIX}"
 
 
+def join(run: Path, curves: Path) -> None:
+    """Show the curves at a path beside the run of another trainer in the run file `run`, from now on.
+
+    Raises ForeignRunError if there are none, or if the run file is no copy.
+    """
+    with closing(RunReader(run)) as reader:
+        origin = _origin(reader)
+    if origin is None:
+        raise ForeignRunError(f"{run} is no copy of another trainer's run, beside which --curves could stand")
+    Copy(origin, whole=False, curves=curves)
+
+
 def run_file(name_or_path: str | Path, whole: bool = True) -> Path:
     """The run file that is named as for `find_run`, or a copy of another trainer's run.
 
@@ -107,17 +159,23 @@ def run_file(name_or_path: str | Path, whole: bool = True) -> Path:
 
 
 def copy_again(run: RunReader) -> Copy | None:
-    """The copy that the run file `run` is, if what it was copied from is still there; None if it is no copy.
+    """The copy that the run file `run` is, if what it was copied from is still there; None if it is no copy."""
+    origin = _origin(run)
+    try:
+        return None if origin is None else Copy(origin, whole=False)
+    except (ForeignRunError, OSError):
+        return None
+
+
+def _origin(run: RunReader) -> Path | None:
+    """What a run file was copied from.
 
     A run file that is not where this user's copies are may be a stranger's, and names any folder.
     """
     origin = run.note(ORIGIN)
     if origin is None or run.path.resolve() != _place(Path(origin), run.started.run_id).resolve():
         return None
-    try:
-        return Copy(Path(origin), whole=False)
-    except (ForeignRunError, OSError):
-        return None
+    return Path(origin)
 
 
 def source_of(origin: Path) -> ForeignRun:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from rlplay.trace.clock import FIRST, LAST, Clock
 from rlplay.trace.metrics import means_the_same
 from rlplay.trace.numbers import compact
-from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Staged
+from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Logged, Rewound, Staged
 from rlplay.trace.settings_timeline import effective_from, part_of
 
 Series = tuple[list[int], list[float]]
@@ -36,11 +36,12 @@ class _Line:
 
     def put(self, update: int, value: float) -> None:
         self.version += 1
-        if self.updates and self.updates[-1] == update:  # evaluated again, after a resume
-            self.values[-1] = value
+        place = bisect_left(self.updates, update)
+        if place < len(self.updates) and self.updates[place] == update:  # evaluated again, after a resume
+            self.values[place] = value
             return
-        self.updates.append(update)
-        self.values.append(value)
+        self.updates.insert(place, update)  # mostly the last; another file of the run may be behind
+        self.values.insert(place, value)
 
     def cut(self, last: int) -> Series:
         """Drop the points after update `last` and return them."""
@@ -96,7 +97,7 @@ class History:
     def add(self, record: AnyRecord) -> None:
         """Take any record; those without metrics or marks are ignored."""
         match record:
-            case Finished() | Evaluated():
+            case Finished() | Evaluated() | Logged():
                 for name, value in record.metrics.items():
                     self._lines.setdefault(name, _Line()).put(record.update, value)
                 if isinstance(record, Finished) and record.trainer_steps is not None:

@@ -208,6 +208,12 @@ class Evaluated(Record, frozen=True, kw_only=True):
     seconds: float
 
 
+class Logged(Record, frozen=True, kw_only=True):
+    """Numbers of an update that another file of the run has, such as TensorBoard's: `tensorboard/NAME`."""
+
+    metrics: dict[str, float]
+
+
 class Changed(Record, frozen=True, kw_only=True):
     """A setting changed; the new value holds from `phase` of update `update` on."""
 
@@ -270,6 +276,7 @@ AnyRecord = (
     | Stepped
     | Finished
     | Evaluated
+    | Logged
     | Changed
     | Staged
     | Rewound
@@ -291,6 +298,8 @@ OF_TOKENS: dict[type[Record], tuple[str, ...]] = {
 }  # fmt: skip
 """The fields of each record that are flat over tokens."""
 
+WithMetrics = Finished | Evaluated | Logged
+"""A record whose numbers are those of an update."""
 SettingsChange = Changed | Staged
 """An event that changes settings."""
 

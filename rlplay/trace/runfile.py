@@ -155,9 +155,8 @@ class RunWriter:
         if isinstance(record, Sampled):  # replaces an update that was discarded or that a crash cut short
             self._abandon(record.update, {"records": f"number >= ?2 AND kind IN {DETAIL}"})
         _insert(self._db, record)
-        if isinstance(record, Finished | Evaluated):
-            points = "INSERT OR REPLACE INTO metrics (number, name, value) VALUES (?, ?, ?)"
-            self._db.executemany(points, points_of(record))
+        points = "INSERT OR REPLACE INTO metrics (number, name, value) VALUES (?, ?, ?)"
+        self._db.executemany(points, points_of(record))
         if isinstance(record, Finished):
             self._thin(record.update)
 

@@ -23,7 +23,7 @@ import numpy as np
 from rlplay.trace.clock import FIRST, LAST
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.inflate import Budget
-from rlplay.trace.records import AnyRecord, Evaluated, Finished
+from rlplay.trace.records import AnyRecord, Finished, WithMetrics
 from rlplay.trace.sound import check_record
 
 FORMAT = 1
@@ -160,9 +160,9 @@ def without_detail(finished: Finished) -> Finished:
     )  # fmt: skip
 
 
-def points_of(record: Finished | Evaluated) -> list[tuple[int, str, float]]:
+def points_of(record: AnyRecord) -> list[tuple[int, str, float]]:
     """The rows of the table of metrics that a record makes: update, name, value."""
-    points = [*record.metrics.items()]
+    points = [*record.metrics.items()] if isinstance(record, WithMetrics) else []
     if isinstance(record, Finished) and record.trainer_steps is not None:
         points += zip((FIRST, LAST), record.trainer_steps, strict=True)
     return [(record.update, name, value) for name, value in points]

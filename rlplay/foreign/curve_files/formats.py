@@ -29,7 +29,8 @@ class CurveFormat:
     open: Callable[[Path], CurveLog]
 
 
-def _event_folders(path: Path) -> list[Path]:
+def event_folders(path: Path) -> list[Path]:
+    """The folders with event files at a path, the one begun last at the end; a file itself."""
     if path.is_file():
         return [path] if event_files.is_event_file(path) else []
     if event_files.in_order(path):
@@ -93,7 +94,7 @@ def _tables(path: Path) -> list[Path]:
 
 
 FORMATS = (
-    CurveFormat("TensorBoard", _event_folders, event_files.EventFiles),
+    CurveFormat("TensorBoard", event_folders, event_files.EventFiles),
     CurveFormat("W&B", _wandb, wandb_files.WandbFile),
     CurveFormat("trackio", _trackio, lambda path: trackio_files.TrackioRun(path.parent, path.name)),
     CurveFormat("JSON lines", _json_lines, _open_json_lines),
