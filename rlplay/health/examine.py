@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlplay.health import collapse_checks as collapse
 from rlplay.health import ending_checks as ending
 from rlplay.health import finite_checks as finite
 from rlplay.health import flat_checks as flat
@@ -35,7 +36,7 @@ from rlplay.health.run_kind import COMPARED, REWARDED, REWARDS
 from rlplay.health.trend import WINDOW
 
 _STALLED: set[Problem] = {"no signal", "flat"}
-_MOVED: set[Problem] = {"kl", "entropy", "repetition", "truncated", "critic", *_STALLED}
+_MOVED: set[Problem] = {"kl", "entropy", "entropy rises", "collapse", "repetition", "truncated", "critic", *_STALLED}
 """What a policy does that was driven somewhere it should not be."""
 _STUCK: set[Problem] = {"step too small", "critic", *_STALLED}
 """What a policy does that cannot move."""
@@ -91,6 +92,9 @@ CHECKS = (
           kinds=REWARDED, needs=(REWARDS_OF_ANSWERS,), enough="100 pairs of answers to one prompt"),
     Check("gamed", "Gold score", reward.gamed, reward.honest, frozenset(_MOVED), kinds=REWARDED,
           needs=(metric("reward"),), enough="5 updates with both"),
+    Check("collapse", "Reward kept", collapse.collapsed, collapse.kept,
+          frozenset({"repetition", "entropy", "entropy rises", "kl", "truncated", *_STALLED}), kinds=REWARDS,
+          needs=(metric("reward"),), enough=f"{WINDOW} updates"),
     Check("repetition", "Repetition", policy.repetition, policy.varied, frozenset({"kl", "truncated"}),
           kinds=REWARDED, needs=(ANSWERS,), enough="16 answers of 8 tokens or more"),
     Check("memorised", "Held-out reward", reward.memorised, reward.carries_over, frozenset({"kl", "flat"}),
@@ -99,6 +103,8 @@ CHECKS = (
           needs=(metric(CLIP_SHARE),), enough="5 updates in which anything is clipped"),
     Check("entropy", "Entropy", policy.collapsed, policy.explores, frozenset({"kl", *_STALLED}),
           kinds=REWARDED, needs=(metric("entropy"),), enough="5 updates"),
+    Check("entropy rises", "Entropy", collapse.rising, policy.explores, frozenset({"kl", *_STALLED}), kinds=REWARDS,
+          needs=(metric("entropy"), metric("reward"))),
     Check("kl", "KL to the reference", policy.away, policy.near, frozenset({"flat"}),
           kinds=REWARDS, needs=(KL,)),
     Check("spike", "Gradient", spike.spike, spike.steady, needs=(metric("grad_norm"),),

@@ -20,6 +20,7 @@ Problem = Literal[
     "length", "gamed", "repetition", "memorised", "entropy", "kl", "critic", "step too small", "truncated",
     "no signal", "flat", "clipped", "no gradient", "rounding", "few weights", "sampler", "left out", "spike",
     "reference", "negative kl", "held", "cancelling", "tiny spread",
+    "collapse", "entropy rises",
 ]  # fmt: skip
 """The names of the problems, which never change."""
 Points = list[tuple[int, float]]

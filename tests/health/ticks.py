@@ -56,6 +56,9 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
         (curves(3, {"grad_norm": [1.0, 2.0, 1.5], "reward_std": [0.1] * 3}), "gradient norm 1 to 2 in 3 updates"),
         (curves(3, {"grad_norm": [1.0, 2.0, 1.5]}, "TRL 1.16.0 SFTTrainer"), "gradient norm 1 to 2 in 3 updates"),
     ],
+    "Reward kept": [
+        (curves(20, {"reward": RISING[:20]}), "at its best 1.8 over 5 updates, now 1.8"),
+    ],
     "Gradient": [
         (curves(12, {"grad_norm": [1.0, 2.0, 1.5] * 4}), "the largest of the last 12 updates is 1.14 times"),
     ],
@@ -140,6 +143,7 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
     "Learning rate": {
         "warming up": curves(2, {"learning_rate": [0.0, 0.0]}), "none logged": curves(2, {"reward": [0.0, 0.0]}),
     },
+    "Reward kept": {"few updates": curves(19, {"reward": RISING[:19]}), "none": evidence()},
     "Gradient": {
         "few updates": curves(11, {"grad_norm": [1.0] * 11}),
         "norms of 0": curves(30, {"grad_norm": [0.0] * 19 + [1.0] * 11}), "none": evidence(),
