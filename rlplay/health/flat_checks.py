@@ -77,7 +77,7 @@ def _remedies(run: Evidence, falls: bool) -> tuple[list[str], list[str]]:
 
 def risen(run: Evidence) -> str:
     if full := ceiling(run):
-        return f"at its ceiling: {full}"
+        return NoTick(full) if run.metrics_only else f"at its ceiling: {full}"
     found = trend(run.known("reward"), WINDOW)
     if found is None:
         return ""

@@ -48,7 +48,9 @@ def _loss_of_rewards(run: Evidence) -> Normal | None:
         return None
     one, small = _one_step(run), max(abs(x) for _, x in losses) <= NEAR_ZERO
     if small and one is not False:
-        text = f"{_span(losses)}. {_CANCELS[_lengths_alike(run)]} Watch the reward."
+        norms = run.known("grad_norm")
+        moves = f" Its gradient is not 0 (norm {_span(norms)})." if any(x for _, x in norms) else ""
+        text = f"{_span(losses)}. {_CANCELS[_lengths_alike(run)]}{moves} Watch the reward."
         return Normal("A loss near 0", text, one is True and run.stated("aggregation"))
     if min(x for _, x in losses) >= -NEAR_ZERO:
         return None
@@ -66,9 +68,9 @@ def _lengths_alike(run: Evidence) -> bool:
 
 _CANCELS = {
     True: "With one optimizer step per batch the ratio is 1, so the surrogate's mean is the mean advantage, which is 0 "
-          "in each group. Its gradient is not 0.",
+          "in each group.",
     False: "With one optimizer step per batch the ratio is 1, so the surrogate is the advantage, whose mean is 0 in "
-           "each group; what is left comes from unequal lengths or a KL penalty. Its gradient is not small.",
+           "each group; what is left comes from unequal lengths or a KL penalty.",
 }  # fmt: skip
 
 

@@ -29,6 +29,8 @@ REPEATS = 0.3
 LONG_ANSWERS = 16
 """Answers that are long enough to repeat themselves, from which a mean of them says something."""
 CLIP_SHARE, CLIPPED = "clip_ratio/region_mean", 0.3
+"""The share of clipped tokens that is too large if five updates in a row reach it: PPO with eight steps on a batch had
+at most 0.17 in an update while it learned, sixteen steps with a rate 2.5 times too large 0.33."""
 COLLAPSED = 0.2
 CERTAIN = 0.05
 """Entropy in nats from which it cannot fall any more."""

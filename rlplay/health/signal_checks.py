@@ -10,7 +10,7 @@ from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.equations import other_loss_terms
 from rlplay.health.counts import GOLD_COLUMNS
 from rlplay.health.ending_checks import FEWEST, SEVERAL
-from rlplay.health.finding import RECENT, Evidence, Finding, Points
+from rlplay.health.finding import RECENT, Evidence, Finding, NoTick, Points
 from rlplay.health.trend import ceiling
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.text import visible
@@ -175,7 +175,7 @@ def within_groups(run: Evidence) -> bool:
 
 def signal(run: Evidence) -> str:
     if full := ceiling(run):
-        return f"at its ceiling: {full}"
+        return NoTick(full) if run.metrics_only else f"at its ceiling: {full}"
     if not within_groups(run):
         spread = run.known("reward_std")[-RECENT:]
         low = min((x for _, x in spread), default=0.0)

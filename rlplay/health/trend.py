@@ -97,11 +97,17 @@ def ceiling(run: Evidence) -> str:
 
 def _plateau(means: list[float]) -> str:
     """The mean of the last updates, if it is near the highest that there was, and beyond chance above the first."""
-    if len(means) < 2 * WINDOW:
+    last = np.array(means[ARRIVED:][-WINDOW:])
+    if len(last) < FEWEST:
         return ""
-    first, last = np.array(means[:WINDOW]), np.array(means[-WINDOW:])
-    noise = math.sqrt(float(first.var(ddof=1)) / WINDOW + float(last.var(ddof=1)) / WINDOW)
-    gain, smooth = float(last.mean() - first.mean()), np.convolve(means, np.full(ARRIVED, 1 / ARRIVED), "valid")
-    if gain <= 2 * noise or last.mean() < smooth.min() + NEAR * (smooth.max() - smooth.min()):
+    first = np.array(means[:ARRIVED])
+    noise = math.sqrt(float(first.var(ddof=1)) / len(first) + float(last.var(ddof=1)) / len(last))
+    smooth = np.convolve(means, np.full(ARRIVED, 1 / ARRIVED), "valid")
+    if last.mean() - first.mean() <= _t95(ARRIVED - 1) * noise:
         return ""
-    return f"{number(last.mean())} on average over the last {WINDOW} updates, after {number(first.mean())} in the first"
+    if last.mean() < smooth.min() + NEAR * (smooth.max() - smooth.min()):
+        return ""
+    span = (
+        f"from {number(first.mean())} in the first {ARRIVED} updates to {number(last.mean())} in the last {len(last)}"
+    )
+    return f"it rose {span}; only answers show whether more can be earned"

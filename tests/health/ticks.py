@@ -212,5 +212,6 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
         "few updates": evidence(19, {"reward": RISING[:19]}, best=9.0),
         "neither rises nor falls": evidence(20, {"reward": NOISY[:20]}, best=9.0),
         "falls": curves(20, {"reward": RISING[19::-1]}),
+        "risen before, to what may be no ceiling": curves(30, {"reward": [0.1, 0.2, 0.1, *[0.5, 0.52, 0.48] * 9]}),
     },
 }  # fmt: skip

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import numpy as np
 import pytest
+from textual.containers import VerticalScroll
 from textual.widgets import OptionList
 
 from rlplay.health.digest import TokenPlace
@@ -188,3 +189,16 @@ async def test_a_recording_without_an_update_names_no_key_for_one(tmp_path):
         await until(pilot, lambda: app.play.session.place == "end")
         await pressed(pilot, "h")
         assert health_text(app).strip() == NO_UPDATE
+
+
+async def test_pages_lead_from_the_problems_to_what_is_below_them():
+    async with on_screen(size=(80, 24)) as (app, source, pilot):
+        source.records(cut(1))
+        await settled(pilot)
+        await pressed(pilot, "h")
+        panel = app.screen.query_one(VerticalScroll)
+        await until(pilot, lambda: panel.max_scroll_y > 0)
+        await pressed(pilot, "pagedown")
+        await until(pilot, lambda: panel.scroll_y > 0)
+        await pressed(pilot, "pageup")
+        await until(pilot, lambda: panel.scroll_y == 0)

@@ -30,6 +30,15 @@ WIDTH = 100
 """Cells of the frame, where the screen has them."""
 
 
+class ProblemList(OptionList):
+    """The problems; what pages through a list pages through the whole dialogue."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "screen.page(-1)", "page up", show=False),
+        Binding("pagedown", "screen.page(1)", "page down", show=False),
+    ]
+
+
 class HealthScreen(Following[None]):
     """Follows the run while it is open."""
 
@@ -57,7 +66,7 @@ class HealthScreen(Following[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll():
             yield SteadyStatic(id="summary")
-            yield OptionList()
+            yield ProblemList()
             yield SteadyStatic(id="checks")
 
     def on_mount(self) -> None:
@@ -116,6 +125,14 @@ class HealthScreen(Following[None]):
         if shown is None or shown.number != place.update:
             self.post_message(UpdatePicked(place.update))
         self.post_message(Perform("focus", {"completion": place.answer, "token": place.token}))
+
+    def action_page(self, by: int) -> None:
+        """Scroll by a page: the claims stand below the problems."""
+        panel = self.query_one(VerticalScroll)
+        if by > 0:
+            panel.scroll_page_down(animate=False)
+        else:
+            panel.scroll_page_up(animate=False)
 
     def action_knobs(self) -> None:
         """Open the settings, at the one that the chosen finding names first."""
