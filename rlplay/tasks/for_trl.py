@@ -6,13 +6,14 @@ A row's `prompt` is text or chat messages, and answers have the same form.
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rlplay.containment import OwnError
-from rlplay.tasks.task import Example, RewardFunction, Task, heading, total
+from rlplay.tasks.task import Example, RewardFunction, Steps, Task, heading, total
 from rlplay.trace.pairs import pairs
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.text import quote
@@ -76,9 +77,21 @@ def one_by_one(rows: Sequence[Row], pairs_at_once: int) -> list[Row]:
 def summed(function: RewardFunction) -> RewardFunction:
     """The same reward with one number per completion: the sum if it scores steps, since TRL has no step scores."""
 
+    def totals(answers: Sequence[float | Steps | None]) -> list[float | None]:
+        return [answer if answer is None else total(answer) for answer in answers]
+
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+
+        @functools.wraps(function)
+        async def later(**columns: Any) -> list[float | None]:
+            found: Any = function(**columns)
+            return totals(await found)
+
+        return cast(RewardFunction, later)  # which TRL awaits
+
     @functools.wraps(function)
     def scores(**columns: Any) -> list[float | None]:
-        return [answer if answer is None else total(answer) for answer in function(**columns)]
+        return totals(function(**columns))
 
     return scores
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +107,19 @@ def test_scores_of_steps_become_their_sum() -> None:
     function = for_trl.summed(graded)
     assert function(completions=["a", "b", "c"], trainer_state=None) == [0.75, 1.0, None]
     assert function.__name__ == "graded"
+
+
+def test_scores_that_are_awaited_become_their_sums_too() -> None:
+    async def graded(completions: list[str], **_: Any) -> list[Any]:
+        return [[(1, 0.5), (2, 0.25)], None][: len(completions)]
+
+    class Graded:
+        __name__ = "graded"
+
+        async def __call__(self, completions: list[str], **_: Any) -> list[Any]:
+            return await graded(completions)
+
+    for function in (graded, Graded()):
+        summed = for_trl.summed(function)  # type: ignore[arg-type]
+        assert inspect.iscoroutinefunction(summed)
+        assert asyncio.run(summed(completions=["a", "b"])) == [0.75, None]
