@@ -125,10 +125,15 @@ def _whole(value: str) -> re.Pattern[str]:
 
 
 def marked(sampled: Sampled) -> Array:
-    """The tokens that are a mark of a template, except the last one of each answer: int64 indices, ascending."""
+    """The tokens that are a mark of a template, except the last one of each answer: int64 indices, ascending.
+
+    Of an episode, without the environment's tokens, and without the mark that ends a turn before them.
+    """
     marks = {text for text in set(sampled.texts) if _MARK.fullmatch(text)}
     found = np.array([at for at, text in enumerate(sampled.texts) if text in marks] if marks else [], dtype=np.int64)
-    return found[~np.isin(found, sampled.offsets[1:] - 1)]
+    said = np.append(sampled.mask == 0, False)
+    kept: Array = found[~(np.isin(found, sampled.offsets[1:] - 1) | said[found] | said[found + 1])]
+    return kept
 
 
 def marks_within(sampled: Sampled, marked: Array) -> Counter[str]:

@@ -149,3 +149,9 @@ def test_marks_of_a_prompt_that_the_tokenizer_cuts():
     assert broken_marks(whole) == {}
     inside = msgspec.structs.replace(cut, prompt_texts=["x", "a<s>b", "c", "d", "y", "e", "f", "g"])
     assert broken_marks(inside) == {}
+
+
+def test_marks_between_the_turns_of_a_conversation_do_not_count():
+    mask = np.array([1, 1, 0, 0, 0, 1, 1, 1], dtype=np.uint8)
+    turns = ["7", "</s>", "<s>", "no", "</s>", "8", "<s>", "9"]
+    assert marked(sampled_of(turns, mask=mask)).tolist() == [6], "the environment's, and what ends the turn before it"
