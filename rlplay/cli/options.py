@@ -77,8 +77,9 @@ _CHANGES = (
     click.option(
         "--environment",
         type=PATH,
-        metavar="FILE.py:FUNCTION",
-        help="What replies to the model's turns, f(example, turns): a text, or None to end the episode.",
+        metavar="KIND:NAME",
+        help="A library's environment, with its prompts and score: reasoning-gym:NAME, textarena:NAME, "
+        "openenv:ADDRESS, verifiers:NAME; or FILE.py:FUNCTION, f(example, turns), which replies to the model's turns.",
     ),
     click.option(
         "--tools",
@@ -98,7 +99,7 @@ _CHANGES = (
         type=PATH,
         metavar="FILE.py:FUNCTION",
         multiple=True,
-        help="Your reward function, or MODULE:FUNCTION of an installed module; repeatable.",
+        help="Your reward function, or MODULE:FUNCTION of an installed module, or NAME.yaml with a judge; repeatable.",
     ),
     click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, dpo, …: 'rlplay algorithms' lists them."),
     click.option(

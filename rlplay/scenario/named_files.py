@@ -18,7 +18,7 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_scenarios
 from rlplay.tasks import is_own_task
 from rlplay.tasks.hub_dataset import looks_like_dataset
-from rlplay.tasks.library import has_turns, is_of_library, library_problem
+from rlplay.tasks.library import has_turns, is_of_library, library_problem, with_files
 from rlplay.tasks.remote.served_file import is_served
 from rlplay.trace.text import brief_path, quote
 from rlplay.trusted import is_module
@@ -54,7 +54,9 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
     tools = [found("a tool", entry) for entry in scenario.tools]
     model = scenario.model if scenario.model in ("pocket", *POLICIES) else beside(scenario.model)
     changes: dict[str, Any] = {"reward": rewards, "tools": tools, "model": model}
-    if scenario.task is not None and is_own_task(scenario.task):
+    if is_of_library(scenario.task):
+        changes["task"] = with_files(scenario.task or "", beside)
+    elif scenario.task is not None and is_own_task(scenario.task):
         changes["task"] = found("a task", scenario.task)
     if scenario.environment is not None:
         changes["environment"] = found("an environment", scenario.environment)

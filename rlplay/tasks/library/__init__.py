@@ -7,12 +7,15 @@ the task is loaded: what is here reads names and nothing else.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from importlib import import_module
 
 from rlplay.containment import OwnError
 from rlplay.tasks.library.entry import KINDS, Entry, is_of_library, read_entry
 from rlplay.tasks.task import Task
 from rlplay.trace.text import quote
+from rlplay.trusted import place
 
 __all__ = [
     "has_turns",
@@ -22,6 +25,7 @@ __all__ = [
     "library_speaker",
     "library_stage",
     "library_task",
+    "with_files",
 ]
 
 
@@ -66,7 +70,14 @@ def has_turns(entry: str) -> bool:
     return bool(library_speaker(entry))
 
 
+def with_files(entry: str, beside: Callable[[str], str]) -> str:
+    """`entry` with the opponent's file where `beside` finds it."""
+    return re.sub(r"(?<=[?&]opponent=)[^&:]+(?=:)", lambda name: beside(name[0]), entry)
+
+
 def _further(found: Entry) -> list[str]:
     if found.kind == "openenv":
         return [found.name]
+    if "opponent" in found.options:
+        return [place(str(found.options["opponent"]))]
     return [found.module] if found.kind == "verifiers" else []

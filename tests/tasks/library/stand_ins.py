@@ -97,11 +97,27 @@ class Dice:
         return ({0: self.right / 3} if self.throws == 3 else None), {}
 
 
-class Pair(Dice):
-    """A game for two."""
+class Pair:
+    """A game for two: they add to a sum; who makes it 10 wins."""
 
     def reset(self, num_players: int, seed: int) -> None:
         assert num_players == 2, "The number of players has to be 2, received 1"
+        self.player, self.total = 0, seed
+        self.said: list[list[Any]] = [[(-1, f"You are {n}. {seed}.", Kind.PROMPT)] for n in range(2)]
+
+    def step(self, action: str) -> tuple[bool, dict[str, Any]]:
+        for said in self.said:
+            said.append((self.player, action, Kind.PLAYER_ACTION))
+        self.total += int(action.strip("[]"))
+        self.last, self.player = self.player, 1 - self.player
+        return self.total >= 10, {}
+
+    def get_observation(self) -> tuple[int, list[Any]]:
+        said, self.said[self.player] = self.said[self.player], []
+        return self.player, said
+
+    def close(self) -> tuple[dict[int, float], dict[str, Any]]:
+        return {self.last: 1.0, 1 - self.last: -1.0}, {}
 
 
 def textarena() -> dict[str, ModuleType]:

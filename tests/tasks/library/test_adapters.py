@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,8 +87,22 @@ def test_textarena_plays_with_random_numbers_of_its_own() -> None:
     assert scored(task, "outcome", [task.train[1]] * 2, [other[:3], []]) == [0.0, 0.0], "cut off before the end"
 
 
+def test_textarena_plays_against_an_opponent_of_the_users(tmp_path: Path) -> None:
+    moves = "def move(observation):\n    return str(1 + observation.count('3'))\n"
+    (tmp_path / "bot.py").write_text(f"{moves}\ndef bad(observation):\n    return {{}}[1]\n")
+    task = library_task(f"textarena:Pair-v0?size=3&opponent={tmp_path / 'bot.py'}:move")
+    assert task.train[0].prompt[0]["content"] == "You are 0. 0."  # type: ignore[index]
+    won = episode(task, task.train[0], ["3", "2", "3"])
+    assert [message["content"] for message in won] == ["3", "Player 1: [2]", "2", "Player 1: [2]", "3"]
+    lost = episode(task, task.train[0], ["3", "3", "1"])
+    assert scored(task, "outcome", [task.train[0]] * 2, [won, lost]) == [1.0, -1.0]
+    broken = library_task(f"textarena:Pair-v0?size=1&opponent={tmp_path / 'bot.py'}:bad")
+    with pytest.raises(OwnError, match=r"bot\.py:5: KeyError"):
+        episode(broken, broken.train[0], ["1"])
+
+
 def test_textarena_refuses_what_it_cannot_play() -> None:
-    with pytest.raises(OwnError, match=r"is not for one player.* has to be 2"):
+    with pytest.raises(OwnError, match=r"is not for one player.* has to be 2.*add \?opponent=FILE"):
         library_task("textarena:Pair-v0")
     with pytest.raises(OwnError, match=r"no game 'Dice'; did you mean 'Dice-v0'\?"):
         library_task("textarena:Dice")

@@ -119,6 +119,16 @@ def test_a_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("libraries")
+def test_an_opponent_lies_beside_the_scenario_and_is_trusted_by_its_content(tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text("def move(observation): ...\n")
+    path = tmp_path / "s.yaml"
+    path.write_text("title: T\nquestion: Q\ntask: textarena:Pair-v0?opponent=bot.py:move\n")
+    scenario = load(path)
+    assert scenario.task == f"textarena:Pair-v0?opponent={tmp_path / 'bot.py'}:move"
+    assert code_of(scenario) == ["textarena", str(tmp_path / "bot.py")]
+
+
+@pytest.mark.usefixtures("libraries")
 def test_a_file_names_prompts_once(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text("title: T\nquestion: Q\ntask: guess\nenvironment: reasoning-gym:gcd\n")
