@@ -101,6 +101,8 @@ class Online(Observer):
         logprobs, entropies = found[0], found[1]
         if self._before is not None:
             self._before.append(logprobs)
+        if logprobs is None:  # unsloth's pass of the loss gives none
+            _refuse("its loss computes its own")
         if not (torch.is_grad_enabled() and logprobs.requires_grad):
             return
         seen = self._seen = {"logprobs": logprobs.detach().float().cpu()}
