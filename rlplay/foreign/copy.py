@@ -82,8 +82,8 @@ class Copy:
         if self._curves is not None:
             with self._at_will():
                 self._beside = beside.named(self._curves, history)
-        elif isinstance(self._source, Recording):
-            self._beside = beside.found(self.origin, history)
+        else:
+            self._beside = beside.found(self.origin, isinstance(self._source, Recording), history)
 
     @contextlib.contextmanager
     def _at_will(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.record import Recorder
 from rlplay.trace.runfile import RunReader
 from tests.cli.command_line import called
-from tests.foreign.grown import lines
+from tests.foreign.grown import lines, tinker_rows
 from tests.foreign.test_curve_runs import events
 
 
@@ -74,6 +74,27 @@ def test_what_is_recorded_stays_as_it_was_recorded(tmp_path: Path) -> None:
         assert finished is not None
         assert finished.metrics == {"reward": 0.125}
         assert run.updates() == run.detailed() == [1, 2, 3]
+
+
+def test_a_number_that_rlplay_knows_keeps_its_name(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    events(tmp_path / "runs" / "host", {step: row | {"train/kl": step / 4} for step, row in logged().items()})
+    path = Copy(tmp_path).path
+    assert series(path, "kl") == [(1, 0.375), (2, 0.875), (3, 1.375)]
+    with RunReader(path) as run:
+        last = run.last_id()
+        Copy(tmp_path)
+        assert run.last_id() == last, "nothing comes twice"
+
+
+def test_answers_that_a_trainer_keeps_have_its_curves_beside_them(tmp_path: Path) -> None:
+    rows = tinker_rows(0)
+    lines(tmp_path / "iteration_000000" / "train_rollout_summaries.jsonl", rows)
+    lines(tmp_path / "metrics.jsonl", [{"step": 0, "optim/entropy": 0.5, "env/all/reward/total": 9.0, "time/x": 1.0}])
+    path = Copy(tmp_path).path
+    assert series(path, "entropy") == [(1, 0.5)]
+    assert series(path, "tinker-cookbook/time/x") == [(1, 1.0)]
+    assert series(path, "reward") != [(1, 9.0)], "as its answers have it"
 
 
 def test_the_files_of_another_run_in_the_same_folder_are_left_alone(tmp_path: Path) -> None:

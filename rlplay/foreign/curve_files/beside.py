@@ -8,27 +8,32 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rlplay.foreign.curve_files.event_files import EventFiles
-from rlplay.foreign.curve_files.formats import curve_log, event_folders
-from rlplay.foreign.curve_files.names import known_as
+from rlplay.foreign.curve_files.formats import METRIC_FILES, curve_log, event_folders, open_json_lines
+from rlplay.foreign.curve_files.names import NAMES, known_as
 from rlplay.foreign.curve_files.rows import CurveLog, Scalars, StartedAgainError
 from rlplay.foreign.curve_files.trainer_state import NAME as TRAINER_STATE
 from rlplay.foreign.curve_files.trainer_state import TrainerState
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.trace.history import History
+from rlplay.trace.metrics import describe
 from rlplay.trace.over_steps import over_steps
 from rlplay.trace.records import AnyRecord, Finished, Logged
 
 _LABELS = {"W&B": "wandb", "transformers": "trainer_state", "JSON lines": "jsonl"}
 """What a metric's name begins with, where that is not the name of the source in small letters."""
+_KNOWN = {*NAMES.values()}
+_OF_ANSWERS = ("completions", "token_exports")
+"""Folders of answers in an output folder, which may be named instead of it."""
 _SAME = 1e-4
 """Two numbers that differ by less are the same: event files have single precision."""
 _MOSTLY, _COMPARED = 0.5, 200  # of the numbers; updates
 
 
 class Beside:
-    """The curves of a file, for the updates of a recording: `tensorboard/NAME`, unless the recording has NAME.
+    """The curves of a file, for the updates of a recording, which stay as they are recorded.
 
-    The number of an update of several steps is made of those of its steps as TRL does.
+    What rlplay knows keeps its name, such as `kl`, anything else is `tensorboard/NAME`. The number of an update of
+    several steps is made of those of its steps as TRL does.
     """
 
     def __init__(self, log: CurveLog, history: History) -> None:
@@ -37,6 +42,7 @@ class Beside:
         self._label = _LABELS.get(log.source, log.source.lower())
         self._known: dict[int, Scalars] = {}  # by step
         self._news: set[int] = set()  # steps with numbers that are not joined yet
+        self._joined: dict[int, set[str]] = {}  # by update
 
     def fresh(self, records: Sequence[AnyRecord]) -> list[AnyRecord]:
         """What the file says of updates, after the recording has given these `records`. Raises ForeignRunError."""
@@ -51,15 +57,18 @@ class Beside:
             self._history.add(logged)
         return [logged for logged in found if logged.metrics]
 
-    def agrees(self) -> bool:
-        """Whether the file is of the same run: most of the numbers that both have are the same, if there are any."""
+    def agrees(self, alike: str = "") -> bool:
+        """Whether the file is of the same run: most of the numbers that both have are the same, if there are any.
+
+        Only those whose names begin with `alike` are compared.
+        """
         self._take()
         pairs = [
             (value, recorded[name])
             for update in self._history.updates[-_COMPARED:]
             for recorded in (self._history.at(update),)
             for name, value in self._numbers(update).items()
-            if name in recorded and math.isfinite(value) and math.isfinite(recorded[name])
+            if name.startswith(alike) and name in recorded and math.isfinite(value) and math.isfinite(recorded[name])
         ]
         same = sum(abs(one - other) <= _SAME * max(abs(one), abs(other), _SAME) for one, other in pairs)
         return same >= _MOSTLY * len(pairs)
@@ -84,9 +93,16 @@ class Beside:
 
     def _lacking(self, update: int) -> Scalars:
         """What the file has of an update and the run file has not."""
-        recorded, there = set(self._history.names()), self._history.at(update)
-        found = {f"{self._label}/{name}": v for name, v in self._numbers(update).items() if name not in recorded}
-        return {name: v for name, v in found.items() if repr(there.get(name)) != repr(v)}  # NaN is not itself
+        there, joined = self._history.at(update), self._joined.setdefault(update, set())
+        found: Scalars = {}
+        for name, value in self._numbers(update).items():
+            bare = name.removeprefix("eval_")
+            called = name if bare in _KNOWN or describe(bare) is not None else f"{self._label}/{name}"
+            if name not in there or called in joined:
+                found[called] = value
+        fresh = {name: v for name, v in found.items() if repr(there.get(name)) != repr(v)}  # NaN is not itself
+        joined |= fresh.keys()
+        return fresh
 
     def _numbers(self, update: int) -> Scalars:
         """The numbers of an update, from those of its steps."""
@@ -104,15 +120,18 @@ def named(path: Path, history: History) -> Beside:
     return Beside(log, history)
 
 
-def found(recording: Path, history: History) -> Beside | None:
-    """The curves that lie beside a recording in a trainer's output folder: event files in `runs`, or its state.
+def found(path: Path, recording: bool, history: History) -> Beside | None:
+    """The curves in a trainer's output folder: event files in `runs`, its state, or a file of metrics.
 
-    Only those whose numbers agree with the recorded ones: a folder may hold the files of earlier runs.
+    The folder is that of the `recording` at the path, or of the trainer's own files there. Only curves count whose
+    numbers agree with those: a folder may hold the files of earlier runs. Where words stand for tokens, only rewards
+    are comparable.
     """
-    for log in _candidates(recording.parent):
+    folder = path.parent if recording or path.name in _OF_ANSWERS else path
+    for log in _candidates(folder):
         beside = Beside(log, history)
         with contextlib.suppress(ForeignRunError):
-            if beside.agrees():
+            if beside.agrees("" if recording else "rewards/"):
                 return beside
     return None
 
@@ -122,3 +141,5 @@ def _candidates(folder: Path) -> Iterator[CurveLog]:
         yield EventFiles(events)
     if (folder / TRAINER_STATE).is_file():
         yield TrainerState(folder)
+    if any((folder / name).is_file() for name in METRIC_FILES):
+        yield open_json_lines(folder)

@@ -72,19 +72,21 @@ def _states(path: Path) -> list[Path]:
     return [path] if any(any(path.glob(pattern)) for pattern in trainer_state.PATTERNS) else []
 
 
-_METRICS = (text_tables.METRICS, f"monitors/file/{text_tables.METRICS}", f"run_default/{text_tables.METRICS}")
+METRIC_FILES = (text_tables.METRICS, f"monitors/file/{text_tables.METRICS}", f"run_default/{text_tables.METRICS}")
+"""Files of prime-rl\'s trainer and orchestrator, and of tinker-cookbook, in the folder of a run."""
 
 
 def _json_lines(path: Path) -> list[Path]:
     if path.is_file():
         return [path] if path.suffix == ".jsonl" and text_tables.who_wrote(path) else []
-    if any((path / name).is_file() for name in _METRICS):
+    if any((path / name).is_file() for name in METRIC_FILES):
         return [path]
     return [each for each in sorted(path.glob("*.jsonl")) if text_tables.who_wrote(each)]
 
 
-def _open_json_lines(path: Path) -> CurveLog:
-    files = [path] if path.is_file() else [path / name for name in _METRICS if (path / name).is_file()]
+def open_json_lines(path: Path) -> CurveLog:
+    """The run whose files of metrics are in a folder, or are this one file."""
+    files = [path] if path.is_file() else [path / name for name in METRIC_FILES if (path / name).is_file()]
     return text_tables.JsonLines(path, files, next(filter(None, map(text_tables.who_wrote, files)), "JSON lines"))
 
 
@@ -97,7 +99,7 @@ FORMATS = (
     CurveFormat("TensorBoard", event_folders, event_files.EventFiles),
     CurveFormat("W&B", _wandb, wandb_files.WandbFile),
     CurveFormat("trackio", _trackio, lambda path: trackio_files.TrackioRun(path.parent, path.name)),
-    CurveFormat("JSON lines", _json_lines, _open_json_lines),
+    CurveFormat("JSON lines", _json_lines, open_json_lines),
     CurveFormat("transformers", _states, trainer_state.TrainerState),
     CurveFormat("CSV", _tables, text_tables.CsvTable),
 )
