@@ -25,6 +25,7 @@ from rlplay.health.counts import (
     values,
     whole_marks,
 )
+from rlplay.health.pair_numbers import PairNumbers, pair_numbers
 from rlplay.health.part_numbers import PartNumbers, TinyGroups, part_numbers, tiny_groups
 from rlplay.health.reference_numbers import ReferenceGap, reference_gap
 from rlplay.health.sampler_numbers import SamplerGap, Surprise, against_reference, most_unlikely, sampler_gap, surprise
@@ -91,9 +92,9 @@ class Digest:
     marks_within: Counter[str]
     tails: Counter[str]
     examples: tuple[AnswerExample, ...]
-    places: dict[
-        str, TokenPlace
-    ]  # "cut", "mark", "repeated", "longest", "mismatch", "moved", "unlikely", "pulled", "broken …"
+    places: dict[str, TokenPlace]
+    """By name: "cut", "mark", "repeated", "longest", "mismatch", "moved", "unlikely", "pulled", "broken …" and
+    "reference"."""
     surprise: Surprise | None = None
     gap: SamplerGap | None = None
     ahead_of_reference: tuple[float, float] | None = None  # see `against_reference`
@@ -104,6 +105,7 @@ class Digest:
     reference: ReferenceGap | None = None
     parts: PartNumbers | None = None
     tiny: TinyGroups | None = None
+    pairs: PairNumbers | None = None
 
 
 def digest(update: Update) -> Digest | None:
@@ -179,6 +181,7 @@ def digest(update: Update) -> Digest | None:
         pull=pull,
         parts=part_numbers(update, held),
         tiny=tiny_groups(update),
+        pairs=pair_numbers(update, held),
     )
 
 

@@ -18,6 +18,7 @@ from rlplay.health import spike_checks as spike
 from rlplay.health import weight_checks as weight
 from rlplay.health.ending_checks import CUT_SHARE, FEWEST
 from rlplay.health.finding import NOT_USED, Check, Evidence, Finding, Need, NoTick, Problem, Verdict
+from rlplay.health.given_rows import GIVEN_CHECKS
 from rlplay.health.needs import (
     ANSWERS,
     ENDS,
@@ -38,7 +39,7 @@ from rlplay.health.trend import WINDOW
 _STALLED: set[Problem] = {"no signal", "flat"}
 _MOVED: set[Problem] = {"kl", "entropy", "entropy rises", "collapse", "repetition", "truncated", "critic", *_STALLED}
 """What a policy does that was driven somewhere it should not be."""
-_STUCK: set[Problem] = {"step too small", "critic", *_STALLED}
+_STUCK: set[Problem] = {"step too small", "critic", "no preference", *_STALLED}
 """What a policy does that cannot move."""
 
 _ENDED = any_of(ENDS, metric(CUT_SHARE))
@@ -77,6 +78,7 @@ CHECKS = (
     Check("few weights", "Weights", weight.few, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),
     Check("step too small", "Weights", weight.small_steps, weight.move, frozenset({"flat"}), needs=(_MEASURED,),
           enough="3 updates"),
+    *GIVEN_CHECKS,
     Check("inverted", "Right answers", reward.inverted, reward.upright,
           frozenset({"step too large", "gamed", *_MOVED}), kinds=REWARDED, needs=(ANSWERS, REWARDS_OF_ANSWERS),
           enough="20 pairs of answers to one prompt, one of them right"),

@@ -19,8 +19,8 @@ Problem = Literal[
     "not finite", "template", "mismatch", "no end", "temperature", "same reward", "inverted", "step too large",
     "length", "gamed", "repetition", "memorised", "entropy", "kl", "critic", "step too small", "truncated",
     "no signal", "flat", "clipped", "no gradient", "rounding", "few weights", "sampler", "left out", "spike",
-    "reference", "negative kl", "held", "cancelling", "tiny spread",
-    "collapse", "entropy rises",
+    "reference", "negative kl", "held", "cancelling", "tiny spread", "collapse", "entropy rises", "same answers",
+    "swapped", "one length", "lopsided", "displaced", "no preference", "no labels", "same teacher", "overfit",
 ]  # fmt: skip
 """The names of the problems, which never change."""
 Points = list[tuple[int, float]]

@@ -11,6 +11,7 @@ from rlplay.health.part_numbers import PartNumbers
 from rlplay.health.reference_numbers import ReferenceGap
 from rlplay.trace.clock import FIRST, LAST
 from tests.health.evidence import curves, evidence
+from tests.health.given_ticks import GIVEN_NOT_TICKED, GIVEN_TICKED
 
 FOREIGN = "Test 1.0"
 RISING = [0.1 * n for n in range(1, 31)]
@@ -29,6 +30,7 @@ def longer(won: float, pairs: int, **fields: object) -> Evidence:
 
 
 TICKED: dict[str, list[tuple[Evidence, str]]] = {
+    **GIVEN_TICKED,
     "Numbers": [(evidence(series={"loss": [0.1] * 6}), "none of the 1 metrics of update 6 is NaN or inf")],
     "Template": [
         (evidence(), "all 12 marks in the prompts are single tokens; 16 of 16 answers of update 1 say something"),
@@ -102,6 +104,7 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
 }  # fmt: skip
 
 NOT_TICKED: dict[str, dict[str, Evidence]] = {
+    **GIVEN_NOT_TICKED,
     "Numbers": {
         "the update goes on": evidence(finished=False),
         "the loss is missing that was there before": curves(3, {"loss": [0.1, 0.1], "reward": [0.0, 0.0, 0.0]}),
