@@ -175,7 +175,7 @@ QUESTIONS = (
         "asynchronous sampler",
         "answers are of the policy of up to eight updates ago, and ratios span nine decades",
         lab(troubles.Late, 14, "k3 to the sampler", "largest ratio", "smallest ratio"),
-        words=r"behind|stale|old(er)? (weights|policy)|lag|async|updates ago|off.policy",
+        words=r"behind|stale|\blags?\b|asynch|updates (ago|old|late)|off.policy",
         ticks=("Sampler",),
     ),
     Case(
