@@ -17,6 +17,8 @@ Made = tuple[Path, Numbers]
 Make = Callable[[Path, int], Made]
 """Makes the run of a seed in a folder: where it is, and the numbers which prove that the trouble is there."""
 Curves = dict[int, Numbers]
+OWN = "weights/"
+"""Begins the metrics that rlplay's callback adds, which nobody else logs."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def metrics_alone(make: Make) -> Make:
         with Recorder(place) as recorder:
             recorder.begin("a log of metrics", {})
             for number, found in curves(run).items():
-                recorder.end(number, found)
+                recorder.end(number, {k: v for k, v in found.items() if not k.startswith(OWN)})
         return place, proof
 
     return bare

@@ -45,7 +45,7 @@ TRIAL = (
         "one token",
         "max_completion_length is 1",
         trained(Sample("one", settings={"max_completion_length": 1}, updates=SOON), "completions/clipped_ratio"),
-        words=r"max_completion_length|length limit|raise",
+        words=r"max_completion_length|more tokens than",
         ticks=("End of answers",),
     ),
     Case(
@@ -71,7 +71,7 @@ TRIAL = (
         "template drops the question",
         "all prompts are the same tokens",
         trained(Sample("unasked", model=_no_question, updates=10), "reward"),
-        words=r"same (prompt|token)|prompts?.*(equal|same|identical)|template",
+        words=r"identical|same (prompt|tokens|text|question)|prompts are (all )?(equal|the same)|template",
         ticks=("Template",),
     ),
     Case(
@@ -89,7 +89,7 @@ TRIAL = (
             "eval_reward",
             "entropy",
         ),
-        words=r"same (prompt|row|question)|prompts?.*(equal|same|identical)|one (prompt|question)|distinct|different",
+        words=r"identical|same (prompt|row|question)|prompts are (all )?(equal|the same)|one (prompt|question)",
         ticks=("Held-out reward",),
     ),
     Case(
