@@ -163,6 +163,16 @@ def whole_marks(sampled: Sampled) -> int:
     return sum(_MARK.fullmatch(piece) is not None for piece in sampled.prompt_texts)
 
 
+def alike_prompts(sampled: Sampled) -> tuple[int, int]:
+    """Of how many different prompts the tokens are known, and how many have the same tokens as another."""
+    starts = zip(sampled.prompt_offsets, sampled.prompt_offsets[1:], strict=False)
+    tokens = {text: sampled.prompt_ids[a:b].tobytes() for text, (a, b) in zip(sampled.prompts, starts, strict=False)}
+    if not len(sampled.prompt_ids) or sampled.prompt_ids.min() < 0:
+        return 0, 0
+    count = Counter(tokens.values())
+    return len(tokens), sum(count[ids] > 1 for ids in tokens.values())
+
+
 def broken_marks(sampled: Sampled) -> dict[str, int]:
     """The template's marks that the tokenizer cuts into pieces, with how many pieces.
 

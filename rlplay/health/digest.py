@@ -12,6 +12,7 @@ from rlplay.health.broken_numbers import Pull, Unfit, hardest, of_one_token, unf
 from rlplay.health.counts import (
     GOLD_COLUMNS,
     WinCount,
+    alike_prompts,
     broken_marks,
     compared,
     containing,
@@ -66,6 +67,7 @@ class Digest:
     walks: bool  # moves in a small world, and not text
     tokens: bool  # whether tokens are on record, and not only the words of another trainer's answers
     prompts_known: bool  # whether the prompts' tokens are on record
+    prompts_alike: tuple[int, int]  # different prompts whose tokens are known; of these, with the tokens of another
     prompt_tokens: int  # of all prompts together
     template_marks: int  # in the prompts, each one token
     groups: int
@@ -144,6 +146,7 @@ def digest(update: Update) -> Digest | None:
         walks=sampled.survey is not None,
         tokens=bool((sampled.token_ids >= 0).all()),
         prompts_known=any(sampled.prompt_texts),
+        prompts_alike=alike_prompts(sampled),
         prompt_tokens=len(sampled.prompt_ids),
         template_marks=whole_marks(sampled),
         groups=len(np.unique(sampled.group)),

@@ -242,6 +242,12 @@ def samples(run: Evidence) -> str:
     return "; ".join(each for each in said if each) or agrees
 
 
+def drawn(run: Evidence) -> bool:
+    """Whether −log p and the entropy show that the policy drew the answers as it is scored, temperature included."""
+    found = pooled(run)
+    return found.tokens >= FEWEST and not isinstance(_own_samples(run, found), NoTick)
+
+
 def _own_samples(run: Evidence, found: Surprise) -> str:
     """−log p beside the entropy, and the difference that would have shown."""
     entropy = found.entropy / found.tokens

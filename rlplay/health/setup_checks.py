@@ -6,6 +6,7 @@ import math
 
 from rlplay.health.digest import Digest, TokenPlace
 from rlplay.health.finding import Evidence, Finding, NoTick
+from rlplay.health.sampler_checks import drawn
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 
@@ -16,7 +17,22 @@ HOT, UNDECIDED = 1.2, 3.0
 
 def template(run: Evidence) -> Finding | None:
     """The prompt as the model reads it does not fit the model."""
-    return _foreign_marks(run.now) or _no_turn(run) or _opens_with_mark(run)
+    return _foreign_marks(run.now) or _drops_prompts(run.now) or _no_turn(run) or _opens_with_mark(run)
+
+
+def _drops_prompts(now: Digest) -> Finding | None:
+    different, alike = now.prompts_alike
+    if now.walks or alike < 2 or alike < HALF * different:
+        return None
+    return Finding(
+        "template",
+        "Different prompts reach the model as the same tokens",
+        f"{alike} of {different} different prompts of update {now.update} have the same tokens as another one.",
+        "The model cannot see what it is asked: the chat template leaves the user's message out, reads another key of "
+        "it, or the prompts are cut to what they have in common.",
+        "Print the prompt as the tokenizer writes it (apply_chat_template, then decode), and look for the question.",
+        place=TokenPlace(now.update, 0),
+    )
 
 
 def _foreign_marks(now: Digest) -> Finding | None:
@@ -68,12 +84,16 @@ def _opens_with_mark(run: Evidence) -> Finding | None:
 
 def fits(run: Evidence) -> str:
     now, first = run.now, run.digests[0]
+    different, alike = now.prompts_alike
+    if alike:
+        return NoTick(f"{alike} of {different} different prompts have the same tokens as another one")
     if not now.tokens or not now.template_marks:
         return NoTick("no mark of a chat template is in the prompts") if now.prompts_known else ""
     said, marks = first.answers - first.empty, sum(first.openings.values())
+    apart = f"{different} different prompts have different tokens; " if different > 1 else ""
     return (
-        f"all {now.template_marks} marks in the prompts are single tokens; {said} of {first.answers} answers of update "
-        f"{first.update} say something, and {marks or 'none'} of them begin{'s' * (marks < 2)} with a mark"
+        f"{apart}all {now.template_marks} marks in them are single tokens; {said} of {first.answers} answers of update "
+        f"{first.update} say something, {marks or 'none'} of them begin{'s' * (marks < 2)} with a mark"
     )
 
 
@@ -100,7 +120,7 @@ def cool(run: Evidence) -> str:
     temperature, entropy = run.settings.temperature, run.mean("entropy", 3)
     if entropy is None:
         return ""
-    if run.source:
+    if run.source and not drawn(run):
         return NoTick(f"{number(temperature)} is on record, but nothing here shows that the sampler used it")
     likely = number(math.exp(entropy), 2)
     return f"at {number(temperature)} each token is as open as a draw from {likely} equally likely ones"

@@ -23,7 +23,7 @@ def digest_of(update: int, **fields: Any) -> Digest:
     places = {name: TokenPlace(update, answer) for answer, name in enumerate(PLACES)}
     known: dict[str, Any] = {
         "finished": True, "broken": (), "answers": 16, "walks": False, "tokens": True, "prompts_known": True,
-        "prompt_tokens": 40,
+        "prompt_tokens": 40, "prompts_alike": (4, 0),
         "template_marks": 12, "long_answers": 16, "groups": 4, "cut": 0, "ends_known": True, "ended_earned": None,
         "cut_earned": None, "limit": 0, "scored": True, "reward": None, "best": 1.0, "silent": False, "longer": {},
         "gold": {}, "contained": {}, "empty": 0, "shift": 0.05, "repeats": 0.01, "mismatch": 1e-9, "apart": False,

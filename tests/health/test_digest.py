@@ -1,9 +1,12 @@
 """The digest of a small batch, against what can be counted in it by hand."""
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
 
+from rlplay.health.counts import alike_prompts
 from rlplay.health.digest import Digest, TokenPlace, digest
 from rlplay.trace.records import Finished, Sampled, Stepped, spans
 from rlplay.trace.update import Update
@@ -181,3 +184,18 @@ def test_without_its_last_record_an_update_is_as_finite_as_its_last_step():
     found = digest(update)
     assert found is not None
     assert found.broken == ()
+
+
+def test_prompts_that_differ_in_their_words_and_not_in_their_tokens() -> None:
+    sampled = synthetic_update(1)[0]
+    assert isinstance(sampled, Sampled)
+    count = len(sampled.prompts)
+    ids = np.tile(np.array([3, 4], dtype=np.int32), count)
+    changes: dict[str, Any] = {
+        "prompt_ids": ids, "prompt_offsets": np.arange(0, 2 * count + 1, 2), "prompt_texts": ["a", "b"] * count,
+    }  # fmt: skip
+    alike = msgspec.structs.replace(sampled, **changes)
+    assert alike_prompts(sampled) == (count, 0)
+    assert alike_prompts(alike) == (count, count)
+    assert alike_prompts(msgspec.structs.replace(alike, prompts=["p"] * count)) == (1, 0), "the same prompt again"
+    assert alike_prompts(msgspec.structs.replace(alike, prompt_ids=np.full_like(ids, -1))) == (0, 0), "not on record"

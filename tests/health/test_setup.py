@@ -122,3 +122,11 @@ def test_a_temperature_that_is_too_high() -> None:
     assert setup.hot(evidence(series=open_ended, settings={"temperature": 1.2})) is None
     assert setup.hot(evidence(series={"entropy": [9, 9, 9, 2.9, 3.0, 3.0]}, settings={"temperature": 2.0})) is None
     assert setup.hot(evidence(settings={"temperature": 2.0})) is None
+
+
+@pytest.mark.parametrize(("different", "alike", "named"), [(8, 8, True), (8, 4, True), (8, 3, False), (1, 0, False)])
+def test_a_template_that_drops_the_question(different: int, alike: int, named: bool) -> None:
+    found = setup.template(evidence(prompts_alike=(different, alike)))
+    assert (found is not None) == named
+    if found is not None:
+        assert found.evidence.startswith(f"{alike} of {different} different prompts of update 6 ")

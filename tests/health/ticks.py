@@ -9,6 +9,7 @@ from rlplay.health.counts import WinCount
 from rlplay.health.finding import Evidence
 from rlplay.health.part_numbers import PartNumbers
 from rlplay.health.reference_numbers import ReferenceGap
+from rlplay.health.sampler_numbers import Surprise
 from rlplay.trace.clock import FIRST, LAST
 from tests.health.evidence import curves, evidence
 from tests.health.given_ticks import GIVEN_NOT_TICKED, GIVEN_TICKED
@@ -33,7 +34,7 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
     **GIVEN_TICKED,
     "Numbers": [(evidence(series={"loss": [0.1] * 6}), "none of the 1 metrics of update 6 is NaN or inf")],
     "Template": [
-        (evidence(), "all 12 marks in the prompts are single tokens; 16 of 16 answers of update 1 say something"),
+        (evidence(), "4 different prompts have different tokens; all 12 marks in them are single tokens; 16 of 16"),
     ],
     "Sampler": [(evidence(), "a KL of 1e-9 nats per token between sampling")],
     "Reference": [
@@ -44,7 +45,11 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
         (curves(3, {"completions/clipped_ratio": [0.1, 0.2, 0.0]}), "10.0 % of the answers of the last 3 updates were"),
         (evidence(ends_known=False, series={"completions/clipped_ratio": [0.1] * 6}), "10.0 % of the answers"),
     ],
-    "Temperature": [(evidence(series={"entropy": [2.0, 0.0]}), "at 1 each token is as open as a draw from 2.7 equ")],
+    "Temperature": [
+        (evidence(series={"entropy": [2.0, 0.0]}), "at 1 each token is as open as a draw from 2.7 equ"),
+        (evidence(series={"entropy": [0.5] * 6}, source=FOREIGN, surprise=Surprise(4000, 2000.0, 2000.0, 3000.0)),
+         "at 1 each token is as open as a draw from 1.6 equ"),
+    ],
     "Differences in reward": [
         (evidence(reward=[None, 0.5, None, 0.5, 0.5, 0.5]), "answers earned differently in 2 of 6 updates, 96 answers"),
         (curves(5, {"reward_std": [0.1, 0.0, 0.3, 0.2, 0.1]}), "the standard deviation of the rewards was 0 to 0.3 in"),
@@ -112,6 +117,7 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
     "Template": {
         "no prompts on record": evidence(prompts_known=False, source=FOREIGN),
         "only words on record": evidence(tokens=False),
+        "two prompts that the model cannot tell apart": evidence(prompts_alike=(8, 2)),
         "no mark in the prompts": evidence(template_marks=0),
         "numbers alone": curves(9, {"reward": NOISY}, FOREIGN),
     },
