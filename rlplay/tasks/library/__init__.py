@@ -50,8 +50,14 @@ def library_problem(entry: str) -> str | None:
 
 
 def library_code(entry: str) -> list[str]:
-    """The modules that run for `entry`, and the address that is asked, as `rlplay/trusted.py` names them."""
-    found = read_entry(entry)
+    """The modules that run for `entry`, and the address that is asked, as `rlplay/trusted.py` names them.
+
+    None for a name that cannot be read, which nothing is loaded by.
+    """
+    try:
+        found = read_entry(entry)
+    except OwnError:
+        return []
     return [KINDS[found.kind].package, *_further(found)]
 
 

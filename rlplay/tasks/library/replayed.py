@@ -102,10 +102,12 @@ class Replayed:
     def _or_closed(self, game: Game, ask: Callable[[], Said]) -> Said:
         """What the game says. One that fails, or takes too long, is not used again."""
         try:
-            return ask()
+            said = ask()
         except BaseException:
             game.close()
             raise
+        # Half a character, as JSON may hold it, is no text.
+        return msgspec.structs.replace(said, text=said.text.encode("utf-8", "replace").decode())
 
     def _heard(self, key: tuple[int, Turns], said: Said, game: Game) -> None:
         known = self._said.setdefault(key, said)

@@ -52,6 +52,7 @@ def test_a_bad_name_is_one_line(text: str, problem: str) -> None:
     with pytest.raises(OwnError, match=problem) as error:
         read_entry(text)
     assert "\n" not in str(error.value)
+    assert library_code(text) == []
 
 
 def test_what_runs_and_what_is_asked_is_known_before_it_does() -> None:

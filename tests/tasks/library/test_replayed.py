@@ -86,6 +86,14 @@ def test_one_that_fails_is_given_up_and_can_be_tried_again() -> None:
     assert games.reply(0, ["1", "2"]).text == "now 3"
 
 
+def test_half_a_character_is_replaced() -> None:
+    class Torn(Counting):
+        def begin(self, seed: int) -> str:
+            return super().begin(seed) + "\ud800"
+
+    assert Replayed("p", Torn, 1).first(3) == "from 3?"
+
+
 class Moody(Counting):
     """It says something else each time."""
 
