@@ -10,6 +10,7 @@ from rlplay.foreign.copy import Copy
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.compare.compare_screen import CompareScreen
 from rlplay.ui.compare.differences import differing_line
+from rlplay.ui.curves.first_views import of_metrics
 from rlplay.ui.session.sources import ReplaySource
 from rlplay.verbs import VERBS
 from tests.foreign.grown import Row, lines
@@ -71,6 +72,13 @@ async def test_every_key_works_without_answers(size: tuple[int, int], tmp_path: 
             await pilot.press("escape", "escape")
         await settled(pilot)
         assert app.is_running
+
+
+def test_no_curve_is_there_twice() -> None:
+    views = of_metrics(["reward", "completions/mean_length", "entropy", "grad_norm", "mine", "other"])
+    assert [view.metrics for view in views] == [
+        ("reward", "eval_reward"), ("completions/mean_length", "entropy"), ("grad_norm",), ("mine",),
+    ]  # fmt: skip
 
 
 async def test_it_follows_the_file(tmp_path: Path) -> None:

@@ -68,8 +68,11 @@ def overview(
 
 def of_metrics(names: Sequence[str]) -> list[View]:
     """At most `ROW` views of a run that has these metrics: those that tell most, then others in order."""
-    views: list[View] = [view for view in TELLING if view.metrics[0] in names]
-    shown = {name for view in views for name in view.metrics}
+    views, shown = list[View](), set[str]()
+    for view in TELLING:
+        if view.metrics[0] in names and view.metrics[0] not in shown:
+            views.append(view)
+            shown |= {*view.metrics}
     others = [name for name in names if name not in shown and not name.startswith("eval_")]
     return [*views, *map(single, others)][:ROW]
 

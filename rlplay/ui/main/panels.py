@@ -32,6 +32,11 @@ BESIDE = 3
 """Panels that a large screen shows beside the token."""
 
 
+def _useless(source: Source) -> tuple[str, ...]:
+    """The verbs whose keys the last line leaves out: what they do needs a lesson, or several stages."""
+    return (*("tour",) * (not source.script), *("panel",) * source.curves_only)
+
+
 class Panels:
     """The main screen, its widgets, and which of them are in view."""
 
@@ -41,7 +46,7 @@ class Panels:
         self.tabs = StageTabs(source.stage)
         self.rollouts, self.tokens = AnswerList(id="rollouts"), TokenMap(id="tokens")
         self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live, BESIDE, source.stage)
-        self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
+        self.narrator, self.keys = Narrator(), Footer(without=_useless(source))
         self.pair, self.conversation = PairPanel(id="one-pair"), Conversation(id="conversation")
         self.side = Horizontal(id="side")
         self.splits = Splits(self.rollouts, self.side, self.curves, id="body")
