@@ -6,9 +6,10 @@ them are from the last optimizer step that saw the token; `new_logprobs` are fro
 probability after the update minus the one at sampling. `is_masked` marks tokens whose surrogate gradient clipping made
 zero. That includes the dual clip (`clip_state` 2), which is neither `is_masked_high` nor `is_masked_low`.
 
-Ours: `group_id, sample_idx, prompt, columns, completion, prompt_len, reward, rewards, gold, extra, role, truncated,
-token_text, ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state`. `columns` are the
-dataset's other columns by name.
+Ours: `trainer_step, group_id, sample_idx, prompt, columns, completion, prompt_len, reward, rewards, gold, extra, role,
+truncated, token_text, ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state`.
+`columns` are the dataset's other columns by name. `step` is rlplay's update, and `trainer_step` another trainer's
+number of its last optimizer step.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ def rows(update: Update) -> Iterator[dict[str, Any]]:
     sampled = update.sampled
     assert sampled is not None
     columns = token_columns(update)
+    steps = None if update.finished is None else update.finished.trainer_steps
     for row, group in enumerate(sampled.group.tolist()):
         span = slice(int(sampled.offsets[row]), int(sampled.offsets[row + 1]))
         asked = slice(int(sampled.prompt_offsets[group]), int(sampled.prompt_offsets[group + 1]))
@@ -38,6 +40,7 @@ def rows(update: Update) -> Iterator[dict[str, Any]]:
         line: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
             "step": update.number,
+            "trainer_step": None if steps is None else steps[1],
             "export_sequence_idx": row,
             "group_id": group,
             "sample_idx": int((sampled.group[:row] == group).sum()),

@@ -16,6 +16,7 @@ the longest prompt, C of the longest completion, R completions in a step. What w
     step_I/logprobs, …/importance_ratio, …/clip_state, …/dloss_dlogp, …/dkl_dlogp, …/weights, …/left_out, …/kl,
     …/values               [R, C]
     step_I/margins         [R/2]   of pairs: the reward of a chosen completion less that of the rejected one
+    trainer_steps          [2]     another trainer's numbers of the first and the last optimizer step
     search                 JSON string, the records of the search for a step (TRPO)
     step_I/metrics, metrics, settings, reward_weights  JSON strings
 """
@@ -74,6 +75,8 @@ def arrays(update: Update, settings: SomeSettings) -> dict[str, Array]:
         values = getattr(update.credited, name)
         if values is not None:
             out[name] = _padded(values, lengths)
+    if update.finished is not None and update.finished.trainer_steps is not None:
+        out["trainer_steps"] = np.array(update.finished.trainer_steps, dtype=np.int64)
     if update.searched:
         out["search"] = _json(update.searched)
     for step in update.steps:

@@ -17,6 +17,7 @@ from rlplay.export.atomic_output import ExportError
 
 _COLUMNS = {
     "int32": ("schema_version", "step", "export_sequence_idx", "group_id", "sample_idx", "prompt_len"),
+    "int64": ("trainer_step",),
     "string": ("prompt", "completion", "role"),
     "bool": ("truncated",),
     "float": ("reward",),
@@ -47,7 +48,7 @@ def write_parquet(path: Path, updates: Iterable[Iterator[dict[str, Any]]]) -> No
         raise ExportError("writing Parquet needs pyarrow: pip install pyarrow") from None
     types = {
         "texts": pa.map_(pa.string(), pa.string()),
-        "int32": pa.int32(), "string": pa.string(), "bool": pa.bool_(), "float": pa.float32(),
+        "int32": pa.int32(), "int64": pa.int64(), "string": pa.string(), "bool": pa.bool_(), "float": pa.float32(),
         "scores": pa.map_(pa.string(), pa.float32()),
         "int32s": pa.list_(pa.int32()), "int8s": pa.list_(pa.int8()),
         "strings": pa.list_(pa.string()), "bools": pa.list_(pa.bool_()), "floats": pa.list_(pa.float32()),

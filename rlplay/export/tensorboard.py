@@ -12,7 +12,9 @@ from rlplay.trace.runfile import RunReader
 
 
 def write_events(folder: Path, reader: RunReader) -> None:
-    """Write a folder for `tensorboard --logdir`: one event for each update of the live branch, the update as its step.
+    """Write a folder for `tensorboard --logdir`: one event for each update of the live branch.
+
+    Its step is the update; of another trainer's run, the step under which that trainer logs it.
 
     TensorBoard wants a wall time, which a run file does not record per update: it is the start of the run plus the
     seconds that its updates took, without pauses. Raises ExportError if tensorboardX is not installed.
@@ -26,11 +28,12 @@ def write_events(folder: Path, reader: RunReader) -> None:
         raise ExportError("writing for TensorBoard needs tensorboardX: pip install tensorboardX") from None
     folder.mkdir()
     writer = EventsWriter(str(folder / "events"))
-    now = reader.began.timestamp()
+    now, clock = reader.began.timestamp(), reader.history().clock
     for update, metrics in reader.metrics():
         now += reader.seconds(update)
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in metrics.items()]
-        writer.write_event(Event(wall_time=now, step=update, summary=Summary(value=values)))
+        step = clock.place(update) if clock else update
+        writer.write_event(Event(wall_time=now, step=step, summary=Summary(value=values)))
     writer.close()
 
 

@@ -19,6 +19,7 @@ from rlplay.trace.metrics import describe
 from rlplay.trace.records import Evaluated, Sampled
 from rlplay.trace.runfile import RunReader, RunWriter
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
+from tests.trace.test_clock import finished
 
 UPDATE = 2
 
@@ -114,6 +115,23 @@ def test_evaluations_thinned_updates_and_numbers_that_are_none_are_in_the_curves
     assert [event.step for event in found] == [1, 2]
     with RunReader(writer.path) as reader:
         assert before.wall_time == reader.began.timestamp() + 1.5
+
+
+def test_another_trainers_steps_are_exported(tmp_path: Path) -> None:
+    writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
+    for number in (1, 2):
+        for record in [*synthetic_update(number)[:-1], finished(number, (2 * number + 99, 2 * number + 100))]:
+            writer.append(record)
+    writer.close()
+    export(writer.path, "tensorboard", tmp_path / "curves")
+    assert [event.step for event in events(tmp_path / "curves")][1:] == [102, 104]
+    export(writer.path, "jsonl", tmp_path / "lines.jsonl", UPDATE)
+    lines = [json.loads(line) for line in (tmp_path / "lines.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {(line["step"], line["trainer_step"]) for line in lines} == {(2, 104)}
+    assert set(parquet(writer.path, UPDATE).read().column("trainer_step").to_pylist()) == {104}
+    export(writer.path, "npz", tmp_path / "arrays.npz", UPDATE)
+    with np.load(tmp_path / "arrays.npz") as arrays:
+        assert arrays["trainer_steps"].tolist() == [103, 104]
 
 
 @pytest.mark.parametrize(("kind", "package"), [("parquet", "pyarrow"), ("tensorboard", "tensorboardX")])
