@@ -1,10 +1,11 @@
 """What recording costs a run of each trainer of TRL that rlplay knows, against the same training without the recorder.
 
-    OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_record [--pairs 6] [--steps 4] [TRAINER …]
+    OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_record [--steps 12] [TRAINER …]
 
-Needs `rlplay[parity]`. A random model of 11 million parameters, 16 answers of 48 tokens in a step. Trainings with and
-without the callback alternate, in processor time, so that what hooks do in the backward pass counts too, and so that
-other programs do not. A training's first step is not counted. The cost is to be at most 1 %.
+Needs `rlplay[parity]`. A random model of 7 million parameters, 16 answers of 48 tokens in a step. Two trainings, with
+and without the callback, take their steps in turn, so that each pair has the same load. Seconds are of a thread's
+processor time, so what hooks do in the backward pass counts and what other programs do does not. First steps are left
+out. The cost is to be at most 1 %: the median over the pairs, and, with less noise, what runs in the recorder itself.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ import statistics
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Semaphore, Thread
 from typing import Any
+from unittest import mock
 
 import torch
 from datasets import Dataset
 from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification, PrinterCallback, TrainerCallback
 
 from rlplay.record.trl import RlplayCallback
+from rlplay.record.trl.guard import Guard
 from tests.record import tiny
 
 with warnings.catch_warnings():
@@ -37,20 +43,29 @@ ROWS: dict[str, dict[str, Any]] = {
 """What a row of the dataset of each trainer holds besides the prompt; a text is repeated to the length of an answer."""
 
 
-class Clock(TrainerCallback):  # type: ignore[misc]
-    """Processor seconds of all steps but the first."""
+class Turns(TrainerCallback):  # type: ignore[misc]
+    """Lets two trainings in two threads take their steps in turn, and keeps the processor seconds of each step."""
 
-    def __init__(self) -> None:
-        self.seconds = self._began = 0.0
+    def __init__(self, mine: Semaphore, others: Semaphore) -> None:
+        self.seconds: list[float] = []
+        self._mine, self._others = mine, others
+        self._began: float | None = None
 
-    def on_step_end(self, _args: Any, state: Any, *_: Any, **__: Any) -> None:
-        """Begin after the first step."""
-        if state.global_step == 1:
-            self._began = time.process_time()
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """The step before ends here, with what is done about its log."""
+        self._turn()
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
-        """The last callback's: what others do at the end counts."""
-        self.seconds = time.process_time() - self._began
+        """The last step ends, with what the callbacks before this one do at the end."""
+        self._turn(last=True)
+
+    def _turn(self, last: bool = False) -> None:
+        if self._began is not None:
+            self.seconds.append(time.thread_time() - self._began)
+            self._others.release()
+        if not last:
+            self._mine.acquire()
+            self._began = time.thread_time()
 
 
 def model(asked: argparse.Namespace, scores: bool = False) -> Any:
@@ -92,41 +107,61 @@ def trainer(kind: str, asked: argparse.Namespace, folder: Path, callbacks: list[
     )  # fmt: skip
 
 
-def seconds(kind: str, asked: argparse.Namespace, records: bool) -> tuple[float, float]:
-    """Processor seconds of a step, and those that the recorder counts itself."""
-    with tempfile.TemporaryDirectory() as name:
-        recorder, clock = RlplayCallback(Path(name) / "rec"), Clock()
-        run = trainer(kind, asked, Path(name), [*([recorder] if records else []), clock])
-        run.remove_callback(PrinterCallback)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            run.train()
-        return clock.seconds / asked.steps, recorder.seconds / (asked.steps + 1)
+def both(kind: str, asked: argparse.Namespace) -> tuple[list[float], list[float], float]:
+    """Processor seconds of the steps with the recorder and of those without; and of all that its guard has let run."""
+    own = [0.0]
+    with tempfile.TemporaryDirectory() as name, counted(own):
+        turns = Semaphore(1), Semaphore(0)
+        callbacks = Turns(*turns), Turns(*turns[::-1])
+        runs = [
+            trainer(kind, asked, Path(name), [*([RlplayCallback(Path(name) / "rec")] if records else []), callback])
+            for records, callback in zip((True, False), callbacks, strict=True)
+        ]
+        threads = [Thread(target=run.train) for run in runs]
+        for run, thread in zip(runs, threads, strict=True):
+            run.remove_callback(PrinterCallback)
+            thread.start()
+        for thread in threads:
+            thread.join()
+        recorded, bare = (callback.seconds for callback in callbacks)
+        return recorded[1:], bare[1:], own[0] / len(recorded)
+
+
+@contextmanager
+def counted(own: list[float]) -> Iterator[None]:
+    """Adds the processor seconds of all that the recorder does to the number in `own`."""
+    inner = Guard.__call__
+
+    def call(guard: Guard, *given: Any) -> Any:
+        began = time.thread_time()
+        outermost = not guard._depth
+        try:
+            return inner(guard, *given)
+        finally:
+            own[0] += (time.thread_time() - began) * outermost
+
+    with mock.patch.object(Guard, "__call__", call):
+        yield
 
 
 def main() -> None:
     """Print the cost of each trainer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trainers", nargs="*", default=[*ROWS], metavar="TRAINER", help=", ".join(ROWS))
-    parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--vocabulary", type=int, default=8000)
     parser.add_argument("--length", type=int, default=48)
-    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=12)
     asked = parser.parse_args()
     for kind in asked.trainers:
-        seconds(kind, argparse.Namespace(**vars(asked) | {"steps": 1}), records=True)  # loads what is loaded once
-        ratios, steps, own = [], [], []
-        for pair in range(asked.pairs):
-            found = {records: seconds(kind, asked, records) for records in ((True, False), (False, True))[pair % 2]}
-            ratios.append(found[True][0] / found[False][0] - 1)
-            steps.append(found[False][0])
-            own.append(found[True][1] / found[True][0])
-        spread = f"{min(ratios):+.2%} to {max(ratios):+.2%}"
+        recorded, bare, own = both(kind, asked)
+        step = statistics.median(bare)
+        costs = [one / other - 1 for one, other in zip(recorded, bare, strict=True)]
+        low, middle, high = statistics.quantiles(costs, n=4)
         print(
-            f"{kind:<7} {statistics.median(steps):6.3f} s a step   cost {statistics.median(ratios):+.2%} ({spread})   "
-            f"its own clock {statistics.median(own):.2%}",
+            f"{kind:<7} {step:6.3f} s a step   cost {middle:+.2%} (quartiles {low:+.2%}, {high:+.2%})   "
+            f"in the recorder {own * 1000:.1f} ms, {own / step:.2%}",
             flush=True,
         )
 
