@@ -17,6 +17,7 @@ import numpy as np
 
 from rlplay.foreign.token_rows import numbers_of
 from rlplay.record.format import Rollouts
+from rlplay.trace.records import Array
 
 Row = dict[str, Any]
 _PIECE = re.compile(r"\s*\S+|\s+")
@@ -49,7 +50,11 @@ def verl(update: int, found: Sequence[Row]) -> Rollouts:
 
 def metrics(rollouts: Rollouts) -> dict[str, float]:
     """The numbers of the update that follow from its answers, under TRL's names."""
-    found = {"completions/mean_length": float(rollouts.lengths.mean())}
+    found = {f"completions/{name}_length": float(getattr(rollouts.lengths, name)()) for name in ("mean", "min", "max")}
+    if rollouts.truncated is not None:
+        found["completions/clipped_ratio"] = float(rollouts.truncated.mean())
+    if math.isfinite(entropy := mean_inside(rollouts.entropy, rollouts.mask)):
+        found["entropy"] = entropy
     weighted = [rollouts.reward_weights[name] * values for name, values in rollouts.rewards.items()]
     for name, values in rollouts.rewards.items():
         kind = "rewards" if rollouts.reward_weights[name] else "gold"
@@ -62,6 +67,14 @@ def metrics(rollouts: Rollouts) -> dict[str, float]:
         if flat := [np.ptp(each) == 0 for each in groups if len(each) > 1]:
             found["frac_reward_zero_std"] = float(np.mean(flat))
     return found
+
+
+def mean_inside(values: Array | None, inside: Array | None) -> float:
+    """The mean over the tokens in the loss that have a number; NaN without any. `inside` None: all are."""
+    if values is None:
+        return math.nan
+    known = values[np.isfinite(values) & (True if inside is None else inside == 1)]
+    return float(known.mean()) if len(known) else math.nan
 
 
 @dataclass(frozen=True)

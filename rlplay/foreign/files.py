@@ -174,6 +174,7 @@ def made_of(number: int, own: int, rollouts: Rollouts, step: Step | None, settin
     batch, numbers = GatheredBatch([rollouts]), metrics(rollouts)
     made = batch.records(number, settings)
     if step is not None:
-        made.append(batch.stepped(number, [(0, step)], settings))
-        numbers |= step.metrics
+        stepped = batch.stepped(number, [(0, step)], settings)
+        made.append(stepped)
+        numbers |= stepped.metrics
     return [*made, finished(Ended(update=number, metrics=numbers, seconds=0.0, trainer_steps=(own, own)))]

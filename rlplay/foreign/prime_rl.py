@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rlplay.foreign.answer_rows import Row
+from rlplay.foreign.answer_rows import Row, mean_inside
 from rlplay.foreign.token_rows import TokenAnswer, numbers_of, tokened
 from rlplay.record.format import Rollouts, Step
 from rlplay.trace.records import Array
@@ -74,7 +74,7 @@ def step(update: int, found: Sequence[Row]) -> Step | None:
     masked, high, clips = flat["is_masked"], flat["is_masked_high"], None
     if masked is not None and high is not None and not np.isnan(masked).all():
         clips = np.where(high == 1, 1, np.where(masked == 1, -1, 0)).astype(np.int8)
-    means = {f"{name}/mean": _mean(flat[name], inside) for name in (kl, "is_masked")}
+    means = {f"{name}/mean": mean_inside(flat[name], inside) for name in (kl, "is_masked")}
     return Step(
         update=update, step=0, steps=1, rows=np.arange(len(found), dtype=np.int32), logprobs=logprobs,
         importance_ratio=_flat(found, begins, "importance_ratio", np.float32), clip_state=clips,
@@ -95,11 +95,6 @@ def _reward(row: Row) -> Any:
     """An answer's reward: one number, or the same at each of its tokens."""
     found = row.get("rewards")
     return next((x for x in reversed(found) if x is not None), None) if isinstance(found, list) else row.get("reward")
-
-
-def _mean(values: Array | None, inside: Array | None) -> float:
-    known = np.zeros(0) if values is None or inside is None else values[(inside == 1) & np.isfinite(values)]
-    return float(known.mean()) if len(known) else math.nan
 
 
 def _flat(found: Sequence[Row], begins: Sequence[int], name: str, dtype: Any) -> Array | None:

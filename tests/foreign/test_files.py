@@ -156,6 +156,9 @@ def test_prime_rl_keeps_the_training_pass(tmp_path: Path) -> None:
     gaps = np.array([0.3, 0, 1, 0.3, 0, 0])
     assert update.finished.metrics["mismatch_kl/mean"] == pytest.approx(np.mean(np.exp(gaps) - gaps - 1))
     assert update.finished.metrics["is_masked/mean"] == pytest.approx(2 / 6)
+    assert update.finished.metrics["clip_ratio/region_mean"] == pytest.approx(2 / 6)
+    assert update.finished.metrics["clip_ratio/low_mean"] == pytest.approx(1 / 6)
+    assert update.finished.metrics["entropy"] == pytest.approx(0.3)
     found = digest(update)
     assert (found.apart, found.mismatch) == (True, pytest.approx(np.mean(np.exp(gaps) - gaps - 1)))
 
