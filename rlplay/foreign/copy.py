@@ -17,6 +17,7 @@ from rlplay.foreign.files import Files, layout_of
 from rlplay.foreign.foreign_run import ForeignRun, ForeignRunError
 from rlplay.foreign.lacking import lacking
 from rlplay.foreign.layouts import SEGMENTS
+from rlplay.foreign.open_instruct import OpenInstruct
 from rlplay.foreign.prime_stream import PrimeStream
 from rlplay.foreign.recording import Recording
 from rlplay.foreign.segments import Segments
@@ -187,8 +188,9 @@ def source_of(origin: Path) -> ForeignRun:
         return Segments(origin)
     if layout := layout_of(origin):
         return Files(origin, layout)
-    if PrimeStream.is_at(origin):
-        return PrimeStream(origin)
+    for reader in (PrimeStream, OpenInstruct):
+        if reader.is_at(origin):
+            return reader(origin)
     if log := curve_log(origin):
         return CurveRun(log)
     if not origin.is_dir():

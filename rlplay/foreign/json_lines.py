@@ -13,15 +13,30 @@ def lines_of(path: Path) -> Iterator[dict[str, Any]]:
     check_file(path)
     with path.open(encoding="utf-8") as file:
         for line in file:
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except RecursionError:
-                raise ValueError("a line is nested too deeply") from None
-            if not isinstance(row, dict):
-                raise ValueError("a line is not a mapping")
-            yield row
+            if line.strip():
+                yield mapping(line)
+
+
+def lines_from(path: Path, offset: int) -> Iterator[tuple[dict[str, Any], int]]:
+    """The mappings in the whole lines from `offset` on, each with the offset at which it ends."""
+    check_file(path)
+    with path.open("rb") as file:
+        file.seek(offset)
+        while (line := file.readline()).endswith(b"\n"):
+            offset += len(line)
+            if line.strip():
+                yield mapping(line), offset
+
+
+def mapping(line: str | bytes) -> dict[str, Any]:
+    """The mapping that a line is. Raises ValueError if it is something else."""
+    try:
+        row = json.loads(line)
+    except RecursionError:
+        raise ValueError("a line is nested too deeply") from None
+    if not isinstance(row, dict):
+        raise ValueError("a line is not a mapping")
+    return row
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlplay.foreign import answer_rows as rows
-from rlplay.foreign import nemo_rl, prime_rl, slime, tinker, verifiers_traces
+from rlplay.foreign import nemo_rl, prime_rl, skyrl, slime, tinker, verifiers_traces
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.json_lines import check_file, lines
 from rlplay.record.format import Rollouts, Step
@@ -62,6 +62,7 @@ def parquet(path: Path) -> list[Row]:
 
 
 _TRL, _STEP = re.compile(r"completions_(\d+)\.parquet$"), re.compile(r"(?:^|/)step_(\d+)/")
+_SKYRL = re.compile(r"(?:^|/)global_step_(\d+)_training_input\.pkl$")
 _RANKS = "step_*/rank_*.jsonl"
 _SUMMARIES = "iteration_*/train_rollout_summaries.jsonl"
 
@@ -79,6 +80,8 @@ LAYOUTS = (
     *(FileLayout(source, "rollout_data/*.pt", re.compile(r"^rollout_data/(\d+)\.pt$"), slime.read, slime.rollouts, 0,
                  beside=beside, companions="train_data/*.pt", companion=re.compile(r"^train_data/(\d+)_\d+\.pt$"))
       for source, beside in (("miles", "dashboard_columns"), ("slime", ""))),
+    *(FileLayout("SkyRL", f"{inside}global_step_*_training_input.pkl", _SKYRL, skyrl.read, skyrl.rollouts, 1)
+      for inside in ("", "dumped_data/")),
     FileLayout("NeMo-RL", "train_data_step*.jsonl", re.compile(r"^train_data_step(\d+)\.jsonl$"), nemo_rl.read,
            nemo_rl.rollouts, 1),
     FileLayout("verl", "*.jsonl", re.compile(r"^(\d+)\.jsonl$"), lines, rows.verl),

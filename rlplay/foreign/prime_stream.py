@@ -19,6 +19,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.foreign.answer_rows import Row
 from rlplay.foreign.files import HalfWrittenError, age, made_of
 from rlplay.foreign.foreign_run import ForeignRunError, beginning
+from rlplay.foreign.json_lines import mapping
 from rlplay.foreign.verifiers_traces import Branch, branches, sampled, traces_of, trained
 from rlplay.trace.records import AnyRecord, Started
 
@@ -152,19 +153,9 @@ class PrimeStream:
                 while (line := file.readline(_LONGEST)).endswith(b"\n"):
                     at += len(line)
                     self._read[directory, number] = at
-                    yield _mapping(line)
+                    yield mapping(line)
                 if len(line) == _LONGEST:
                     raise ValueError(f"a line has more than {_LONGEST // 2**20} MiB")
-
-
-def _mapping(line: bytes) -> Row:
-    try:
-        record = json.loads(line)
-    except RecursionError:
-        raise ValueError("a line is nested too deeply") from None
-    if not isinstance(record, dict):
-        raise ValueError("a line is not a mapping")
-    return record
 
 
 def _opened(path: Path) -> BinaryIO:

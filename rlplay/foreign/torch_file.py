@@ -6,6 +6,7 @@ storages, and `NAME/data/KEY` has the bytes of one (torch/serialization.py).
 
 from __future__ import annotations
 
+import io
 import math
 import zipfile
 import zlib
@@ -35,9 +36,18 @@ def torch_file(path: Path, packages: tuple[str, ...]) -> Any:
     Raises ValueError if the file is damaged, holds code, or would take too much memory.
     """
     check_file(path)
+    return _archived(path, path.stat().st_size, packages)
+
+
+def torch_bytes(data: bytes, packages: tuple[str, ...]) -> Any:
+    """The same of such a file's content."""
+    return _archived(io.BytesIO(data), len(data), packages)
+
+
+def _archived(file: Path | io.BytesIO, size: int, packages: tuple[str, ...]) -> Any:
     try:
-        with zipfile.ZipFile(path) as archive:
-            return _Archive(archive, Budget(path.stat().st_size)).value(packages)
+        with zipfile.ZipFile(file) as archive:
+            return _Archive(archive, Budget(size)).value(packages)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
         raise ValueError(f"it is no file of torch.save ({error})") from None
 
