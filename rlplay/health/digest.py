@@ -28,6 +28,7 @@ from rlplay.health.counts import (
 )
 from rlplay.health.pair_numbers import PairNumbers, pair_numbers
 from rlplay.health.part_numbers import PartNumbers, TinyGroups, part_numbers, tiny_groups
+from rlplay.health.prompt_numbers import prompt_keys, row_keys
 from rlplay.health.reference_numbers import ReferenceGap, reference_gap
 from rlplay.health.sampler_numbers import SamplerGap, Surprise, against_reference, most_unlikely, sampler_gap, surprise
 from rlplay.trace.records import Array, Sampled, spans
@@ -108,6 +109,8 @@ class Digest:
     parts: PartNumbers | None = None
     tiny: TinyGroups | None = None
     pairs: PairNumbers | None = None
+    prompts: frozenset[int] = frozenset()  # see `row_keys`
+    prompt_texts: frozenset[int] = frozenset()  # see `prompt_keys`
 
 
 def digest(update: Update) -> Digest | None:
@@ -185,6 +188,8 @@ def digest(update: Update) -> Digest | None:
         parts=part_numbers(update, held),
         tiny=tiny_groups(update),
         pairs=pair_numbers(update, held),
+        prompts=row_keys(sampled),
+        prompt_texts=prompt_keys(sampled),
     )
 
 

@@ -6,6 +6,7 @@ from rlplay.health import collapse_checks as collapse
 from rlplay.health import ending_checks as ending
 from rlplay.health import finite_checks as finite
 from rlplay.health import flat_checks as flat
+from rlplay.health import held_out_checks as held_out
 from rlplay.health import mismatch_checks as mismatch
 from rlplay.health import policy_checks as policy
 from rlplay.health import reference_checks as reference
@@ -66,6 +67,8 @@ CHECKS = (
           enough=f"{FEWEST} answers"),
     Check("temperature", "Temperature", setup.hot, setup.cool,
           frozenset({"same reward", "truncated", "no end", *_STALLED}), kinds=REWARDS, needs=(metric("entropy"),)),
+    Check("one prompt", "Prompts", held_out.one_prompt, held_out.varied, frozenset({"leaked", "memorised", *_STALLED}),
+          kinds=REWARDS, needs=(ANSWERS,), enough=f"{held_out.FEW} groups"),
     Check("cancelling", "Reward parts", part.cancel, part.balanced, frozenset({"same reward", *_STUCK}),
           kinds=REWARDS, needs=(REWARDS_OF_ANSWERS,), enough=f"{FEWEST} answers"),
     Check("same reward", "Differences in reward", signal.same, signal.differs,
@@ -99,7 +102,9 @@ CHECKS = (
           needs=(metric("reward"),), enough=f"{WINDOW} updates"),
     Check("repetition", "Repetition", policy.repetition, policy.varied, frozenset({"kl", "truncated"}),
           kinds=REWARDED, needs=(ANSWERS,), enough="16 answers of 8 tokens or more"),
-    Check("memorised", "Held-out reward", reward.memorised, reward.carries_over, frozenset({"kl", "flat"}),
+    Check("leaked", "Held-out reward", held_out.leaked, held_out.carries_over, frozenset({"memorised"}),
+          kinds=REWARDS, needs=(HELD_OUT,)),
+    Check("memorised", "Held-out reward", held_out.memorised, held_out.carries_over, frozenset({"kl", "flat"}),
           kinds=REWARDED, needs=(HELD_OUT,)),
     Check("clipped", "Clipped tokens", policy.clipped, policy.few_clipped, frozenset({"flat"}), kinds=REWARDS,
           needs=(metric(CLIP_SHARE),), enough="5 updates in which anything is clipped"),

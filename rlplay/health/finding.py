@@ -12,6 +12,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.health.counts import WinCount
 from rlplay.health.digest import AnswerExample, Digest, TokenPlace
 from rlplay.health.run_kind import ALL, RunKind, kind_of
+from rlplay.trace.evaluations import LearningCourses
 from rlplay.trace.history import History
 from rlplay.trace.numbers import number
 
@@ -21,6 +22,7 @@ Problem = Literal[
     "no signal", "flat", "clipped", "no gradient", "rounding", "few weights", "sampler", "left out", "spike",
     "reference", "negative kl", "held", "cancelling", "tiny spread", "collapse", "entropy rises", "same answers",
     "swapped", "one length", "lopsided", "displaced", "no preference", "no labels", "same teacher", "overfit",
+    "leaked", "one prompt",
 ]  # fmt: skip
 """The names of the problems, which never change."""
 Points = list[tuple[int, float]]
@@ -66,6 +68,8 @@ class Evidence:
     """The names of the settings that the run states; the others have their defaults, which may not be the run's."""
     source: str = ""
     """The trainer that made the run, such as "TRL 1.16.0 GRPOTrainer"; empty: rlplay."""
+    held_out: LearningCourses | None = None
+    """The held-out prompts with their rewards at each evaluation, as far as they are on record."""
 
     @property
     def now(self) -> Digest:

@@ -73,7 +73,8 @@ class Health:
         if not known and not any(first <= n <= last for n in history.updates):
             return None
         ends, source = ({}, "") if started is None else (started.ends, started.source)
-        return Evidence(last, first, known, history, decoded(recorded), ends, recorded.keys(), source)
+        held_out = self.run.evaluations.learned
+        return Evidence(last, first, known, history, decoded(recorded), ends, recorded.keys(), source, held_out)
 
     def _thin(self) -> None:
         """Forget every second update but the newest ones and the first ones of each stage."""
@@ -108,6 +109,9 @@ def examine_run(path: Path) -> tuple[Evidence | None, list[Finding]]:
         last = max(reader.updates(), default=0)
         for number in wanted(detailed, last):
             health.add(reader.load(number))
+        run.evaluations.expect(run.history.series("eval_reward")[0])
+        for number in run.evaluations.missing:
+            run.evaluations.take(number, reader.held_out(number))
         found = health.evidence(last, run.timeline.at(last))
     return found, [] if found is None else findings(found)
 

@@ -18,9 +18,10 @@ ENOUGH = 16
 """Pairs that show what pairs are like, and updates with a margin of exactly 0 if only that was logged: `SAME`."""
 SAME = 5
 HALF = 0.5
-ONE_WAY, DIFFERENT = 0.9, 50
+ONE_WAY, DIFFERENT = 0.95, 50
 """Share of the pairs of unequal length whose chosen answer is the longer, or the shorter, and different pairs of texts
-that show a rule. Of random lengths 40 to 60 % are in 100 pairs; public sets of preferences have 55 to 70 %."""
+that show a rule, unless a gold score tells more. Of random lengths 40 to 60 % are in 100 pairs; public sets of
+preferences have 55 to 70 %; helpful answers of the lesson "dpo" 92 %, where the score tells all of them."""
 SWAPPED, JUDGED = 0.4, 30
 """Share of pairs whose chosen answer is the better one, below which labels are the wrong way round, and pairs for it:
 of 30 right ones with a fifth of errors, 12 and fewer are right with a probability of 1e-6."""
@@ -68,6 +69,9 @@ def one_length(run: Evidence) -> Finding | None:
     longer, shorter = sum(each.longer for each in found), sum(each.shorter for each in found)
     different = len(frozenset().union(*(each.keys for each in found)))
     if different < DIFFERENT or longer + shorter < DIFFERENT or max(longer, shorter) < ONE_WAY * (longer + shorter):
+        return None
+    better = _better(run)
+    if better.all >= JUDGED and better.share >= max(longer, shorter) / (longer + shorter):
         return None
     which = "longer" if longer > shorter else "shorter"
     return Finding(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 from rlplay.health.counts import GOLD_COLUMNS, WinCount
 from rlplay.health.finding import NOT_USED, Evidence, Finding, NoTick
 from rlplay.health.trend import trend
@@ -154,51 +151,3 @@ def honest(run: Evidence) -> str:
             rose = f"while the reward rose from {number(total.first)} to {number(total.last)}"
             return f"from {number(found.first)} to {number(found.last)} in {found.count} updates, {rose}"
     return NoTick("no gold score")
-
-
-def memorised(run: Evidence) -> Finding | None:
-    """The reward rises on the prompts of training alone."""
-    held, trained = _known(run.series("eval_reward")), _known(run.series("reward"))
-    if len(held) < 2 or len(trained) < 4:
-        return None
-    (begin, first), (end, last) = held[0], held[-1]
-    gain = _near(trained, end) - _near(trained, begin)
-    noise = _noise(run, "reward_std") + _noise(run, "eval_reward_std")
-    if gain < max(0.1 * abs(_near(trained, begin)), 2 * noise) or last - first > gain / 4:
-        return None
-    if _near(trained, end) <= last:  # the prompts of training are no better known than others
-        return None
-    return Finding(
-        "memorised",
-        "The policy learns its prompts by heart",
-        f"From update {begin} to {end} the reward on the prompts of training rose by {number(gain)}, "
-        f"to {number(_near(trained, end))}. On held-out prompts it went from {number(first)} to {number(last)}.",
-        "What it learns does not carry over to new prompts.",
-        "Train on more and more varied prompts, stop earlier, or raise beta.",
-        ("beta",),
-        run.example,
-    )
-
-
-def _known(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    return [(n, x) for n, x in points if math.isfinite(x)]
-
-
-def _near(points: Sequence[tuple[int, float]], update: int) -> float:
-    """The mean of the three values nearest to an update."""
-    nearest = sorted(points, key=lambda point: abs(point[0] - update))[:3]
-    return sum(x for _, x in nearest) / len(nearest)
-
-
-def _noise(run: Evidence, name: str) -> float:
-    """The standard error of the difference of two means of three updates each."""
-    std = [x for _, x in run.series(name) if math.isfinite(x)]
-    return (max(std) / math.sqrt(3 * run.batch) * math.sqrt(2)) if std else 0.0
-
-
-def carries_over(run: Evidence) -> str:
-    held = _known(run.series("eval_reward"))
-    if len(held) < 2:
-        return ""
-    (begin, first), (end, last) = held[0], held[-1]
-    return f"from {number(first)} at update {begin} to {number(last)} at {end}"

@@ -66,12 +66,14 @@ def test_answers_that_are_the_same() -> None:
 
 
 def test_a_length_that_tells_the_chosen_answer() -> None:
-    longer = replace(WELL, longer=15, shorter=1)
+    longer = replace(WELL, longer=16, shorter=0)
     found = pair.one_length(run(longer, 4))
     assert found is not None
-    assert "In 60 of 64 pairs of unequal length, 64 of them different" in found.evidence
+    assert "In 64 of 64 pairs of unequal length, 64 of them different" in found.evidence
+    better = replace(longer, better=WinCount(16, 16))
+    assert pair.one_length(run(better, 4)) is None, "a score tells as much"
     assert pair.one_length(run(longer, 3)) is None
-    assert pair.one_length(run(replace(longer, longer=14, shorter=2), 6)) is None
+    assert pair.one_length(run(replace(longer, longer=15, shorter=1), 6)) is None
     again = evidence(6, pairs=longer, source=DPO, on_record=())
     assert pair.one_length(again) is None, "16 different pairs are no rule"
     shorter = pair.one_length(run(replace(WELL, longer=0, shorter=16), 4))

@@ -166,30 +166,6 @@ def test_a_reward_that_is_gamed() -> None:
         assert reward.gamed(evidence(20, series)) is None
 
 
-HEART = {"reward": [0.0, 0.1, 0.2, 0.5, 0.8, 0.9, 1.0], "eval_reward": [0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.2]}
-
-
-def test_a_policy_that_learns_its_prompts_by_heart() -> None:
-    found = reward.memorised(evidence(7, HEART))
-    assert found is not None
-    assert found.evidence == (
-        "From update 1 to 7 the reward on the prompts of training rose by 0.8, to 0.9. On held-out prompts it went "
-        "from 0.1 to 0.2."
-    )
-    assert (found.settings, seen_at(found)) == (("beta",), (7, "example"))
-    spread = {"reward_std": [1.0] * 7, "eval_reward_std": [0.95] * 7}
-    assert reward.memorised(evidence(7, HEART | spread)) is not None, "0.8 is twice 0.398, the noise"
-    assert reward.memorised(evidence(7, HEART | {"eval_reward_std": [1.97] * 7})) is None
-    few = [0.0, 0.8, 0.8, 0.8]
-    assert reward.memorised(evidence(4, {"reward": few, "eval_reward": [0.0, 0.0, 0.0, 0.0]})) is not None
-    for series in (
-        {"eval_reward": [0.1]}, {"reward": [0.0, 0.5, 1.0]}, {"eval_reward": [0.0] * 6 + [0.21]},
-        {"eval_reward": [0.95] * 7}, {"reward": [5.0, 5.1, 5.2, 5.3, 5.4, 5.5, 5.6]},
-        {"reward_std": [9.0] * 7},
-    ):  # fmt: skip
-        assert reward.memorised(evidence(7, HEART | series)) is None, series
-
-
 SILENT = {"frac_reward_zero_std": [0.9, 0.95, 0.9, 0.95, 0.9, 0.95], "reward": [0.5, 0.6, 0.4, 0.6, 0.4, 0.6]}
 
 

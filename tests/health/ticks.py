@@ -85,6 +85,9 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
         (evidence(30, {"reward": RISING, "gold/a/mean": RISING}), "from 1.3 to 2.8 in 20 updates, while the reward ro"),
     ],
     "Repetition": [(evidence(repeats=0.02), "2.0 % of the four-token sequences of the last 48 answers repeat")],
+    "Prompts": [
+        (evidence(prompt_texts=[frozenset({n, n + 100}) for n in range(6)]), "12 different prompts in 24 groups"),
+    ],
     "Held-out reward": [(evidence(series={"eval_reward": [0.1, 0.2, 0.3]}), "from 0.1 at update 1 to 0.3 at 3")],
     "Clipped tokens": [
         (curves(5, {"clip_ratio/region_mean": [0.0, 0.1, 0.2, 0.1, 0.0]}), "at most 20.0 % of the tokens of the last"),
@@ -192,6 +195,10 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
     "Repetition": {
         "answers of a few tokens": evidence(long_answers=0), "mostly short answers": evidence(long_answers=7),
         "numbers alone": curves(9, {"reward": NOISY}, FOREIGN),
+    },
+    "Prompts": {
+        "few groups": evidence(2, prompt_texts=frozenset(range(8))), "none": evidence(prompt_texts=frozenset()),
+        "always the same few": evidence(prompt_texts=frozenset(range(11))),
     },
     "Held-out reward": {
         "one evaluation": evidence(series={"eval_reward": [0.1]}), "none": evidence(),
