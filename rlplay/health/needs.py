@@ -19,9 +19,6 @@ def any_of(*needs: Need) -> Need:
 
 
 ANSWERS = Need("answers", lambda run: not run.metrics_only, f"record the answers: {_HOW}")
-TOKENS = Need(
-    "token ids", lambda run: not run.metrics_only and run.now.tokens, f"record the token ids of the answers: {_HOW}"
-)
 PROMPTS = Need(
     "tokens of the prompts", lambda run: not run.metrics_only and run.now.prompts_known,
     f"record the prompts as the model reads them (prompt_ids, prompt_texts): {_HOW}",

@@ -37,6 +37,8 @@ CERTAIN = 0.05
 FAR_AWAY, LOST = 1.0, 5.0
 """KL to the reference in nats per token: from 1 on where the reward does not rise, from 5 on always. At 5 the policy's
 tokens are e⁵ = 150 times as likely as under the reference, so the reference says little about it."""
+AT_FIRST = 0.05
+"""KL to the reference in nats per token that an update with many steps may reach, and that no start from it has."""
 CRITIC = 8
 ALL_ZERO = 5
 """Updates with a learning rate of 0 after which no schedule explains it."""
@@ -250,8 +252,18 @@ def away(run: Evidence) -> Finding | None:
 
 
 def near(run: Evidence) -> str:
-    kl = run.mean("kl", 1)
-    return "" if kl is None else f"{number(kl)} nats per token"
+    points = run.known("kl")
+    if not points:
+        return ""
+    begun, first = points[0]
+    if begun == max(run.first, 1) and abs(first) > AT_FIRST:
+        return NoTick(f"{number(first)} nats per token in the first update already, where it should be near 0")
+    last = points[-3:]
+    most = max(kl for _, kl in last)
+    span = f"{number(most)} nats per token in update {points[-1][0]}"
+    if len(last) > 1:
+        span = f"at most {number(most)} nats per token in the last {len(last)} updates"
+    return f"{span} (from {number(FAR_AWAY)} on is far)" if most < FAR_AWAY else NoTick(f"{span} is far")
 
 
 def critic(run: Evidence) -> Finding | None:

@@ -96,7 +96,10 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
         (evidence(series={"entropy": [2.0, 1.5, 1.0, 1.0, 1.0]}), "from 2 at update 1 to 1 nats at 5"),
         (evidence(series={"entropy": [2.0, 1.5, 1.0, 1.0, 0.1], "reward": RISING[:6]}), "from 2 at update 1 to 0.1"),
     ],
-    "KL to the reference": [(evidence(series={"kl": [0.0, 0.2]}), "0.2 nats per token")],
+    "KL to the reference": [
+        (evidence(series={"kl": [0.0, 0.2]}), "at most 0.2 nats per token in the last 2 updates (from 1 on is far)"),
+        (evidence(1, series={"kl": [0.0]}), "0 nats per token in update 1 (from 1 on is far)"),
+    ],
     "Critic": [(evidence(8, {"explained_variance": [0.3] * 8}), "explained variance 0.3, the best of the last 5")],
     "Signal": [
         (evidence(series={"frac_reward_zero_std": [0.3] * 6}), "70.0 % of the groups of the last 5 updates have ans"),
@@ -214,7 +217,10 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
         "at the bottom when it began": evidence(series={"entropy": [0.004] * 6}),
         "fallen, with no gain": evidence(3, {"entropy": [2.0, 1.0, 0.1], "reward": [0.5] * 3}),
     },
-    "KL to the reference": {"none": evidence()},
+    "KL to the reference": {
+        "none": evidence(), "large before anything was learned": evidence(series={"kl": [0.648, 0.7, 0.7]}),
+        "far, while the reward rises": evidence(series={"kl": [0.0, 1.0, 2.0], "reward": RISING[:6]}),
+    },
     "Critic": {"none": evidence(), "few updates": evidence(series={"explained_variance": [0.3] * 6})},
     "Signal": {
         "most groups are equal": evidence(series={"frac_reward_zero_std": [0.9] * 6}), "none logged": evidence(),
