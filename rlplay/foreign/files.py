@@ -15,6 +15,7 @@ from rlplay.foreign.answer_rows import metrics
 from rlplay.foreign.assemble import GatheredBatch, finished
 from rlplay.foreign.foreign_run import ForeignRunError, beginning
 from rlplay.foreign.layouts import LAYOUTS, FileLayout, Row
+from rlplay.foreign.token_texts import TokenTexts
 from rlplay.record.format import Ended, Rollouts, Step
 from rlplay.trace.records import AnyRecord, Started
 
@@ -58,6 +59,7 @@ class Files:
     def __init__(self, path: Path, layout: FileLayout) -> None:
         self.path, self._layout = path, layout
         self._settings = Settings(algorithm="")  # which no file names
+        self._texts = TokenTexts(path)
         self._done = 0
         self._first = layout.first
 
@@ -127,7 +129,7 @@ class Files:
         for path in paths:
             content += read(path, self._layout)
         own = number - (self._first == 0)
-        return records(number, own, content, paths[0], self._layout, self._settings)
+        return records(number, own, content, paths[0], self._layout, self._settings, self._texts)
 
 
 def age(path: Path) -> float:
@@ -151,7 +153,13 @@ def read(path: Path, layout: FileLayout) -> list[Row]:
 
 
 def records(
-    number: int, own: int, content: list[Row], path: Path, layout: FileLayout, settings: Settings
+    number: int,
+    own: int,
+    content: list[Row],
+    path: Path,
+    layout: FileLayout,
+    settings: Settings,
+    texts: TokenTexts | None = None,
 ) -> list[AnyRecord]:
     """The records of an update, which is the step `own` of its trainer, from the rows that `path` and others hold.
 
@@ -166,11 +174,14 @@ def records(
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError, msgspec.MsgspecError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ForeignRunError(f"{path} is not a file of {layout.source}: {what}") from None
-    return made_of(number, own, rollouts, step, settings)
+    return made_of(number, own, rollouts, step, settings, texts)
 
 
-def made_of(number: int, own: int, rollouts: Rollouts, step: Step | None, settings: Settings) -> list[AnyRecord]:
+def made_of(
+    number: int, own: int, rollouts: Rollouts, step: Step | None, settings: Settings, texts: TokenTexts | None = None
+) -> list[AnyRecord]:
     """The records of an update, which is the step `own` of its trainer."""
+    rollouts = rollouts if texts is None else texts.spelled(rollouts)
     batch, numbers = GatheredBatch([rollouts]), metrics(rollouts)
     made = batch.records(number, settings)
     if step is not None:

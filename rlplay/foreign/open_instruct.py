@@ -19,6 +19,7 @@ from rlplay.foreign.files import HalfWrittenError, age, made_of
 from rlplay.foreign.foreign_run import ForeignRunError, beginning
 from rlplay.foreign.json_lines import lines_from
 from rlplay.foreign.token_rows import TokenAnswer, tokened
+from rlplay.foreign.token_texts import TokenTexts
 from rlplay.record.format import Rollouts
 from rlplay.trace.records import AnyRecord, Started
 
@@ -34,6 +35,7 @@ class OpenInstruct:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._done = 0
+        self._texts = TokenTexts(path, self._model(sorted(set(_files(path).values()))))
         self._read: dict[Path, int] = {}
         self._waiting: dict[int, list[Row]] = {}
 
@@ -73,7 +75,7 @@ class OpenInstruct:
             for step in sorted(self._waiting):
                 if step < max(self._waiting) or quiet:
                     rows = self._waiting.pop(step)
-                    found += made_of(step, step, rollouts(step, rows), None, Settings(algorithm=""))
+                    found += made_of(step, step, rollouts(step, rows), None, Settings(algorithm=""), self._texts)
                     self._done = step
         except HalfWrittenError:
             return []

@@ -20,6 +20,7 @@ from rlplay.foreign.answer_rows import Row
 from rlplay.foreign.files import HalfWrittenError, age, made_of
 from rlplay.foreign.foreign_run import ForeignRunError, beginning
 from rlplay.foreign.json_lines import mapping
+from rlplay.foreign.token_texts import TokenTexts
 from rlplay.foreign.verifiers_traces import Branch, branches, sampled, traces_of, trained
 from rlplay.trace.records import AnyRecord, Started
 
@@ -41,6 +42,8 @@ class PrimeStream:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._traces = path / _TRACES
+        self._settings = Settings(algorithm="")  # which no file names
+        self._texts = TokenTexts(path, _model(path))
         self._done: int | None = None  # the last step that was read
         self._first: int | None = None  # 0 or 1, as the trainer counts
         self._forget()
@@ -101,7 +104,7 @@ class PrimeStream:
         if not found or (self._done is not None and step <= self._done):
             return []
         try:
-            return made_of(number, step, sampled(number, found), trained(number, found), Settings(algorithm=""))
+            return made_of(number, step, sampled(number, found), trained(number, found), self._settings, self._texts)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise ForeignRunError(f"{self._traces} is not of {_SOURCE}: step {step}: {error}") from None
 
