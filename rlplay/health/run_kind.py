@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container
 from typing import Literal
 
 from rlplay.algorithms.settings import Settings
@@ -25,21 +25,30 @@ _TRAINERS: tuple[tuple[str, RunKind], ...] = (
     ("SFT", "imitation"), ("RewardTrainer", "reward model"),
 )  # fmt: skip
 """What the names of trainers hold; the first that fits counts."""
-_METRICS: tuple[tuple[str, RunKind], ...] = (
-    ("reward", "rewards"), ("kto/kl", "kto"), ("count/chosen", "kto"), ("rewards/chosen", "pairs"),
-    ("rewards/accuracies", "pairs"), ("mean_token_accuracy", "imitation"), ("margin", "reward model"),
-    ("accuracy", "reward model"), ("eval_loss", "imitation"),
+_METRICS: tuple[tuple[frozenset[str], RunKind], ...] = (
+    (frozenset({"reward"}), "rewards"), (frozenset({"rewards/accuracies"}), "pairs"),
+    (frozenset({"kto/kl"}), "kto"), (frozenset({"count/chosen"}), "kto"),
+    (frozenset({"rewards/chosen", "kl"}), "kto"), (frozenset({"rewards/chosen"}), "pairs"),
+    (frozenset({"mean_token_accuracy"}), "imitation"), (frozenset({"accuracy", "margin"}), "reward model"),
+    (frozenset({"completions/mean_length", "loss"}), "distillation"),
 )  # fmt: skip
-"""Metrics that only such a run has; the first that is there counts."""
+"""Metrics that only such a run has, all of them together; the first that are there count."""
+_OF_REWARDS = ("reward", "clip_ratio", "advantage")
+"""What names of metrics hold where a run learns from rewards."""
 
 
-def kind_of(settings: Settings, on_record: Container[str], source: str, metrics: Iterable[str]) -> RunKind:
-    """What a run learns from; "rewards" where nothing says otherwise."""
+def kind_of(settings: Settings, on_record: Container[str], source: str, metrics: Collection[str]) -> RunKind:
+    """What a run learns from; "rewards" where nothing says otherwise.
+
+    Losses alone, of training and of held-out data, are those of fine-tuning.
+    """
     if "loss_type" in on_record:
         if settings.loss_type == "kto":
             return "kto"
         return "rewards" if settings.kind == "learned rewards" else settings.kind
     names = set(metrics)
     said = [kind for word, kind in _TRAINERS if word in source]
-    said += [kind for name, kind in _METRICS if name in names]
+    said += [kind for them, kind in _METRICS if them <= names]
+    if not said and "eval_loss" in names and not any(word in name for name in names for word in _OF_REWARDS):
+        return "imitation"
     return said[0] if said else "rewards"

@@ -7,6 +7,7 @@ import pytest
 from rlplay.health.examine import CHECKS, applicable, findings, verdict, verdicts
 from rlplay.health.finding import NOT_USED, Check, Evidence, Finding, NoTick
 from rlplay.health.needs import ANSWERS, any_of, metric
+from rlplay.health.normal import normal
 from rlplay.health.run_kind import RunKind
 from tests.health.evidence import curves, evidence
 
@@ -67,7 +68,11 @@ def test_one_of_several_needs_is_enough() -> None:
         ("imitation", {"loss_type": "sft"}, "", ()), ("imitation", {}, "", ("loss", "eval_loss")),
         ("reward model", {"loss_type": "reward"}, "", ()), ("reward model", {}, "TRL 1.16.0 RewardTrainer", ()),
         ("distillation", {}, "TRL 1.16.0 DistillationTrainer", ()), ("rewards", {}, "verl", ("reward", "loss")),
-        ("action values", {"loss_type": "sarsa"}, "", ()),
+        ("action values", {"loss_type": "sarsa"}, "", ()), ("kto", {}, "", ("loss", "kl", "rewards/chosen")),
+        ("pairs", {}, "", ("kl", "rewards/chosen", "rewards/accuracies")), ("rewards", {}, "", ("loss",)),
+        ("rewards", {}, "", ("eval_loss", "clip_ratio/region_mean")), ("reward model", {}, "", ("accuracy", "margin")),
+        ("distillation", {}, "", ("loss", "completions/mean_length", "entropy")),
+        ("rewards", {}, "", ("loss", "completions/mean_length", "reward")),
     ],
 )  # fmt: skip
 def test_what_a_run_learns_from(
@@ -78,14 +83,25 @@ def test_what_a_run_learns_from(
     assert all(kind in each.kinds for each in applicable(run))
 
 
-def test_every_check_runs_on_numbers_alone() -> None:
-    names = ("reward", "reward_std", "frac_reward_zero_std", "entropy", "kl", "loss", "grad_norm", "learning_rate")
-    for updates in (1, 2, 30):
-        run = curves(updates, {name: [0.5] * updates for name in names}, FOREIGN)
-        found = findings(run)
-        for each in verdicts(run, found):
-            assert each.text
-            assert not each.ticked or not each.record
+LOGGED = (
+    "reward", "reward_std", "frac_reward_zero_std", "entropy", "kl", "loss", "grad_norm", "learning_rate",
+    "completions/clipped_ratio", "clip_ratio/region_mean", "kl_old", "eval_reward", "eval_loss", "rewards/chosen",
+    "rewards/rejected", "rewards/accuracies", "rewards/margins", "logps/chosen", "logps/rejected", "accuracy", "margin",
+    "mean_token_accuracy", "weights/changed", "weights/step", "explained_variance",
+    "sampling/sampling_logp_difference/mean",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", ["", "DPOTrainer", "KTOTrainer", "SFTTrainer", "RewardTrainer", "GKDTrainer"])
+@pytest.mark.parametrize("value", [0.0, 0.5, 1.0, float("nan")])
+@pytest.mark.parametrize("updates", [1, 2, 30])
+def test_every_check_runs_on_numbers_alone(updates: int, value: float, source: str) -> None:
+    run = curves(updates, {name: [value] * updates for name in LOGGED}, source)
+    found = findings(run)
+    for each in verdicts(run, found):
+        assert each.text
+        assert not (each.ticked and each.record)
+    assert all(each.text for each in normal(run))
 
 
 def test_checks_of_one_subject_make_one_claim() -> None:
