@@ -204,3 +204,15 @@ def test_held_out_numbers_are_a_record_of_their_own(tmp_path: Path) -> None:
     assert isinstance(one, Finished)
     assert isinstance(other, Evaluated)
     assert (one.metrics, other.metrics) == ({"loss": 1.0}, {"eval_reward": 0.5})
+
+
+def test_a_large_tree_is_not_searched_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events(tmp_path / "a" / "b", {1: {"loss": 1.0}})
+    for number in range(20):
+        (tmp_path / f"z{number}").mkdir()
+    log = curve_log(tmp_path)
+    assert log is not None
+    assert log.path == tmp_path / "a" / "b"
+    monkeypatch.setattr("rlplay.foreign.curve_files.formats._MOST_FOLDERS", 10)
+    (tmp_path / "a" / ".hidden").mkdir()
+    assert curve_log(tmp_path) is None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from rlplay.foreign.curve_files import event_files, text_tables, trackio_files, trainer_state, wandb_files
@@ -14,8 +15,8 @@ from rlplay.trace.text import quote
 
 _DEPTH = 4
 """Folders below a named one in which event files are looked for: OpenRLHF writes run/tensorboard/NAME/…."""
-_MOST_FILES = 20_000
-"""Files looked at below a folder."""
+_MOST_FOLDERS = 5_000
+"""Folders below a named one, about: somebody may name a home."""
 _LISTED = 6
 
 
@@ -35,13 +36,26 @@ def event_folders(path: Path) -> list[Path]:
         return [path] if event_files.is_event_file(path) else []
     if event_files.in_order(path):
         return [path]
-    found = {file.parent: event_files.begun(file) for file in _below(path, event_files.PATTERN)}
+    files = ((folder, event_files.in_order(folder)) for folder in _below(path))
+    found = {folder: event_files.begun(own[0]) for folder, own in files if own}
     return sorted(found, key=lambda folder: (found[folder], folder))
 
 
-def _below(path: Path, pattern: str) -> Iterable[Path]:
-    for depth in range(1, _DEPTH + 1):
-        yield from islice(path.glob("*/" * depth + pattern), _MOST_FILES)
+def _below(path: Path) -> Iterator[Path]:
+    """The folders below one, level by level; hidden ones, links and those beyond a number are left out."""
+    level, count = [path], 0
+    for _ in range(_DEPTH):
+        below: list[Path] = []
+        for folder in level:
+            if count + len(below) > _MOST_FOLDERS:
+                break
+            with contextlib.suppress(OSError), os.scandir(folder) as entries:
+                below += [
+                    Path(e.path) for e in entries if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)
+                ]
+        count += len(below)
+        level = below
+        yield from below
 
 
 def _wandb(path: Path) -> list[Path]:
