@@ -56,6 +56,7 @@ def beginning(
     dtype: str = "",
     versions: Mapping[str, str] | None = None,
     stage: str = "",
+    ends: Mapping[int, str] | None = None,
 ) -> Started:
     """The first record of a run of the trainer `source`; its `stage` is what the screen gives its room to."""
     name = source.split(maxsplit=1)[0].lower() or "foreign"
@@ -64,6 +65,7 @@ def beginning(
         update=0, run_id=run_id, scenario=scenario.name, scenario_text=msgspec.yaml.encode(scenario).decode(),
         title=scenario.title, settings=known_settings(settings or {}), seed=seed, model=model or "unknown model",
         parameters=parameters, device=device, dtype=dtype, threads=0, versions=dict(versions or {}), source=source,
+        ends=dict(ends or {}),
     )  # fmt: skip
 
 

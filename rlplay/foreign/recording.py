@@ -64,7 +64,7 @@ class Recording:
         return beginning(
             begun.source, title=begun.title, settings=begun.settings, run_id=begun.run_id, seed=begun.seed,
             model=begun.model, parameters=begun.parameters, device=begun.device, dtype=begun.dtype,
-            versions=begun.versions,
+            versions=begun.versions, ends=begun.ends,
         )  # fmt: skip
 
     def place(self) -> dict[str, Any]:

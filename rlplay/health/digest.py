@@ -31,6 +31,8 @@ from rlplay.health.part_numbers import PartNumbers, TinyGroups, part_numbers, ti
 from rlplay.health.prompt_numbers import prompt_keys, row_keys
 from rlplay.health.reference_numbers import ReferenceGap, reference_gap
 from rlplay.health.sampler_numbers import SamplerGap, Surprise, against_reference, most_unlikely, sampler_gap, surprise
+from rlplay.health.trained_tokens import TrainedTokens, trained_tokens
+from rlplay.health.turn_numbers import TurnNumbers, turn_numbers
 from rlplay.trace.records import Array, Sampled, spans
 from rlplay.trace.update import Update
 
@@ -105,6 +107,8 @@ class Digest:
     without_tokens: int = 0  # answers of which the policy sampled nothing
     all_zero: tuple[str, int] = ("", 0)  # the token 0, and answers that are nothing else
     pull: Pull | None = None  # the token that pulled hardest
+    trained: TrainedTokens | None = None  # which tokens the loss covers
+    turns: TurnNumbers | None = None  # prompts that go on where an answer ended
     reference: ReferenceGap | None = None
     parts: PartNumbers | None = None
     tiny: TinyGroups | None = None
@@ -135,7 +139,13 @@ def digest(update: Update) -> Digest | None:
     tokens = {f"broken {name}": found.token for name, found in broken.items()}
     tokens |= {"pulled": pull.token} if pull else {}
     tokens |= {"unlikely": token} if (token := most_unlikely(sampled)) is not None else {}
+    trained, turns = trained_tokens(update), turn_numbers(sampled)
+    assert trained is not None
+    strangers = {"pulled stranger": trained.token, "stranger": trained.stranger}
+    tokens |= {name: token for name, token in strangers.items() if token is not None}
     places |= {name: _place(update, token) for name, token in tokens.items()}
+    if turns is not None and turns.broken is not None:
+        places["turn"] = TokenPlace(update.number, *turns.broken)
     for name, found in (("mismatch", mismatch), ("moved", _moved(update))):
         if found is not None:
             places[name] = found[1]
@@ -185,6 +195,8 @@ def digest(update: Update) -> Digest | None:
         without_tokens=without_tokens(sampled),
         all_zero=of_one_token(sampled),
         pull=pull,
+        trained=trained,
+        turns=turns,
         parts=part_numbers(update, held),
         tiny=tiny_groups(update),
         pairs=pair_numbers(update, held),

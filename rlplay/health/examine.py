@@ -16,6 +16,8 @@ from rlplay.health import sampler_checks as sampler
 from rlplay.health import setup_checks as setup
 from rlplay.health import signal_checks as signal
 from rlplay.health import spike_checks as spike
+from rlplay.health import token_checks as token
+from rlplay.health import turn_checks as turns
 from rlplay.health import weight_checks as weight
 from rlplay.health.ending_checks import CUT_SHARE, FEWEST
 from rlplay.health.finding import NOT_USED, Check, Evidence, Finding, Need, NoTick, Problem, Verdict
@@ -34,7 +36,7 @@ from rlplay.health.needs import (
 )
 from rlplay.health.policy_checks import CLIP_SHARE
 from rlplay.health.reference_checks import IMPLICIT
-from rlplay.health.run_kind import COMPARED, REWARDED, REWARDS
+from rlplay.health.run_kind import COMPARED, GIVEN, REWARDED, REWARDS
 from rlplay.health.trend import WINDOW
 
 _STALLED: set[Problem] = {"no signal", "flat"}
@@ -54,6 +56,13 @@ CHECKS = (
     Check("template", "Template", setup.template, setup.fits,
           frozenset({"no end", "same reward", "step too large", "step too small", "length", *_MOVED}),
           needs=(ANSWERS, PROMPTS)),
+    Check("others' tokens", "Tokens of others", token.of_others, token.only_own,
+          frozenset({"sampler", "mismatch", *_MOVED}), needs=(ANSWERS,)),
+    Check("turns", "Turns", turns.broken_turns, turns.whole_turns, frozenset({"mismatch"}), kinds=REWARDS,
+          needs=(ANSWERS, PROMPTS)),
+    Check("end untrained", "End token", token.no_end_trained, token.ends_trained,
+          frozenset({"no end", "truncated", "repetition"}), kinds=REWARDED | GIVEN - {"reward model"},
+          needs=(ANSWERS,), enough=f"{token.FEWEST} answers"),
     Check("left out", "Sampler", sampler.leaves_out, sampler.samples, frozenset({"mismatch", "sampler"}),
           kinds=REWARDS, needs=(_SAMPLED,)),
     Check("sampler", "Sampler", sampler.other_policy, sampler.samples,

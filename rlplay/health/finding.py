@@ -23,6 +23,7 @@ Problem = Literal[
     "reference", "negative kl", "held", "cancelling", "tiny spread", "collapse", "entropy rises", "same answers",
     "swapped", "one length", "lopsided", "displaced", "no preference", "no labels", "same teacher", "overfit",
     "leaked", "one prompt",
+    "others' tokens", "end untrained", "turns",
 ]  # fmt: skip
 """The names of the problems, which never change."""
 Points = list[tuple[int, float]]

@@ -127,7 +127,7 @@ def _told(run: Evidence, found: Broken) -> Told:
         stage = "empty" if digest is not None and digest.without_tokens else "loss"
     told = TOLD.get(stage, TOLD["other"])
     empty = "" if digest is None else f"{digest.without_tokens} of {digest.answers}"
-    return told._replace(cause=told.cause.format(rate=run.learning_rate, empty=empty))
+    return Told(told.title, told.cause.format(rate=run.learning_rate, empty=empty), told.change, told.settings)
 
 
 def _all_zero(run: Evidence) -> Finding | None:

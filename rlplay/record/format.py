@@ -52,6 +52,7 @@ class Begun(Frame, frozen=True, kw_only=True):
     device: str
     dtype: str
     versions: dict[str, str]
+    ends: dict[int, str] = {}  # the tokens that end an answer, with their text; empty: unknown
 
 
 class Rollouts(Frame, frozen=True, kw_only=True):

@@ -62,13 +62,17 @@ class Recorder:
         dtype: str = "",
         versions: Mapping[str, str] | None = None,
         run_id: str = "",
+        ends: Mapping[int, str] | None = None,
     ) -> None:
-        """What this run is. With several processes `run_id` must be the same in all of them."""
+        """What this run is. With several processes `run_id` must be the same in all of them.
+
+        `ends` are the ids of the tokens that end an answer, with their texts.
+        """
         self._write(
             Begun(
                 run_id=run_id or uuid.uuid4().hex, rank=self._rank, ranks=self._ranks, source=source,
                 title=title or source, settings=_plain(dict(settings)), model=model, parameters=parameters, seed=seed,
-                device=device, dtype=dtype, versions=dict(versions or {}),
+                device=device, dtype=dtype, versions=dict(versions or {}), ends=dict(ends or {}),
             )
         )  # fmt: skip
 

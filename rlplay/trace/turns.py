@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ SHORT = 6
 _ROLE = re.compile(r"<\|im_start\|>(\w+)|<\|start_header_id\|>(\w+)<\||<start_of_turn>(\w+)|<\|(\w+)\|>")
 """How chat templates write who speaks: ChatML, Llama, Gemma, and one mark for each role."""
 _ROLES = ("system", "user", "tool", "ipython", "environment", "observation")
+_MODEL = ("assistant", "model")
 _CALL = re.compile(r"<tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]")
 """How models write that they call a tool: Qwen and Hermes, Llama, Mistral."""
 
@@ -43,6 +45,18 @@ def turns(sampled: Sampled, completion: int) -> list[Turn]:
         Turn(start, _role("".join(sampled.texts[begin + start : begin + stop]), bool(mask[start])))
         for start, stop in zip(starts, [*starts[1:], end - begin], strict=True)
     ]
+
+
+def turns_of_others(texts: Sequence[str]) -> list[slice]:
+    """The tokens of an answer from a mark that names a user, a tool or an environment to the next mark of a role."""
+    if not any("<" in text for text in texts):
+        return []
+    whole = "".join(texts)
+    marks = [(found.start(), "".join(filter(None, found.groups()))) for found in _ROLE.finditer(whole)]
+    marks = [(at, role) for at, role in marks if role in (*_ROLES, *_MODEL)]
+    ends = np.cumsum([len(text) for text in texts])
+    borders = [*np.searchsorted(ends, [at for at, _ in marks], side="right").tolist(), len(texts)]
+    return [slice(borders[n], borders[n + 1]) for n, (_, role) in enumerate(marks) if role in _ROLES]
 
 
 def have_turns(sampled: Sampled) -> bool:

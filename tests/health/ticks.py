@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from math import nan
 
@@ -10,6 +11,8 @@ from rlplay.health.finding import Evidence
 from rlplay.health.part_numbers import PartNumbers
 from rlplay.health.reference_numbers import ReferenceGap
 from rlplay.health.sampler_numbers import Surprise
+from rlplay.health.trained_tokens import TrainedTokens
+from rlplay.health.turn_numbers import TurnNumbers
 from rlplay.trace.clock import FIRST, LAST
 from tests.health.evidence import curves, evidence
 from tests.health.given_ticks import GIVEN_NOT_TICKED, GIVEN_TICKED
@@ -29,6 +32,10 @@ def gold(won: float, pairs: int, name: str = "answer") -> Evidence:
 def longer(won: float, pairs: int, **fields: object) -> Evidence:
     return evidence(1, longer={"tokens": WinCount(won, pairs), "characters": WinCount()}, **fields)
 
+
+CONTINUED = TurnNumbers(2)
+COVERED = TrainedTokens(5, 0, None, Surprise(), None, Counter({1: 16}), 0)
+NOTHING = TrainedTokens(0, 0, None, Surprise(), None, Counter(), 0)
 
 TICKED: dict[str, list[tuple[Evidence, str]]] = {
     **GIVEN_TICKED,
@@ -63,6 +70,9 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
         (curves(3, {"grad_norm": [1.0, 2.0, 1.5], "reward_std": [0.1] * 3}), "gradient norm 1 to 2 in 3 updates"),
         (curves(3, {"grad_norm": [1.0, 2.0, 1.5]}, "TRL 1.16.0 SFTTrainer"), "gradient norm 1 to 2 in 3 updates"),
     ],
+    "Turns": [(evidence(turns=CONTINUED), "12 prompts begin with an earlier prompt")],
+    "Tokens of others": [(evidence(trained=COVERED), "none of 30 tokens that an environment wrote")],
+    "End token": [(evidence(trained=COVERED, ends={1: "<end>"}), "100.0 % of 96 answers have their end")],
     "Reward kept": [
         (curves(20, {"reward": RISING[:20]}), "at its best 1.8 over 5 updates, now 1.8"),
     ],
@@ -157,6 +167,12 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
     },
     "Learning rate": {
         "warming up": curves(2, {"learning_rate": [0.0, 0.0]}), "none logged": curves(2, {"reward": [0.0, 0.0]}),
+    },
+    "Turns": {"no prompt goes on": evidence(turns=TurnNumbers()), "none": evidence()},
+    "Tokens of others": {"no tokens of others": evidence(trained=NOTHING), "none": evidence()},
+    "End token": {
+        "few answers": evidence(1, trained=COVERED, ends={1: "<end>"}), "no end known": evidence(trained=COVERED),
+        "no answer ends": evidence(trained=NOTHING, ends={1: "<end>"}), "none": evidence(),
     },
     "Reward kept": {"few updates": curves(19, {"reward": RISING[:19]}), "none": evidence()},
     "Gradient": {

@@ -23,6 +23,7 @@ from rlplay.record.trl.observer import Observer
 from rlplay.record.trl.offline import Offline
 from rlplay.record.trl.online import Online
 from rlplay.record.trl.steering import Remote
+from rlplay.record.trl.texts import ends_of
 from rlplay.record.trl.trainer_kind import KnownTrainer, recognise
 from rlplay.record.trl.trainer_options import settings_of
 from rlplay.trace.kinds import SomeSettings
@@ -209,6 +210,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             dtype="" if first is None else str(first.dtype).removeprefix("torch."),
             versions={"trl": version("trl"), "torch": version("torch"), "python": platform.python_version()},
             run_id=run_id,
+            ends=ends_of(trainer),
         )
 
     def _note(self, text: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rlplay.record.texts import decode_each
 from rlplay.trace.records import Array
 
@@ -18,7 +20,9 @@ class Texts:
         self.pad: int | None = tokenizer.pad_token_id
         own = getattr(getattr(trainer.model, "generation_config", None), "eos_token_id", None)
         ends = getattr(trainer, "eos_token_ids", None) or (own if isinstance(own, list) else [own])
-        self.ends = {*ends, tokenizer.eos_token_id, self.pad} - {None}
+        self.stops: set[int] = {*ends, tokenizer.eos_token_id} - {None}
+        """The ids that end an answer."""
+        self.ends = {*self.stops, self.pad} - {None}
         """The ids that an answer ends with which was not cut, as TRL counts them."""
         self._tokenizer = tokenizer
 
@@ -29,3 +33,12 @@ class Texts:
     def decode_each(self, ids: Array) -> list[str]:
         """One text for each id."""
         return decode_each(self._tokenizer, ids)
+
+
+def ends_of(trainer: Any) -> dict[int, str]:
+    """The tokens that end an answer, with their text; empty if the trainer has no tokenizer."""
+    given = getattr(trainer, "processing_class", None)
+    if not hasattr(getattr(given, "tokenizer", given), "pad_token_id"):
+        return {}
+    texts = Texts(trainer)
+    return {token: text for token in sorted(texts.stops) for text in texts.decode_each(np.array([token]))}
