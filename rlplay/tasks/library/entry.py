@@ -67,6 +67,10 @@ class Entry(msgspec.Struct, frozen=True):
         if kind.package not in sys.modules and find_spec(kind.package) is None:
             raise OwnError(f"environment {quote(self.text)} needs a library: pip install 'rlplay[{kind.extra}]'")
 
+    def judged(self) -> OwnError:
+        """What to say of an environment that would send answers to an address which nobody has named."""
+        return OwnError(f"{self.text} asks a judge of its own; rlplay asks those that you name: --reward judge.yaml")
+
     def failed(self, error: BaseException) -> OwnError:
         """An error of the library's, in one line."""
         return OwnError(f"{self.text}: {in_one_line(error)}")

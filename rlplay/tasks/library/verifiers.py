@@ -1,4 +1,4 @@
-"""verifiers: tasksets of installed packages, each task with its prompt and the functions that score an answer.
+"""verifiers 0.4: tasksets of installed packages, each task with its prompt and the functions that score an answer.
 
 Their environments may give an agent tools, a container or another agent. rlplay plays those of one answer.
 """
@@ -15,22 +15,21 @@ from typing import Any
 import numpy as np
 
 from rlplay.containment import OwnError, contained
+from rlplay.tasks.library import verifiers_before
 from rlplay.tasks.library.entry import Entry, LibraryFunction
 from rlplay.tasks.library.prompts import divided
 from rlplay.tasks.own_rewards import as_reward
 from rlplay.tasks.task import Completion, Example, Message, Task, completion_text
 from rlplay.user_code import imported
 
-_VERSION = "0.4"
-
 
 def task(entry: Entry) -> Task:
     """The first `size` tasks of a taskset, shuffled by `seed` unless it is 0; other options are its configuration's."""
-    imported(entry.module)
-    try:
-        library, loaders = entry.library("v1"), entry.library("v1.utils.loaders")
-    except OwnError as error:
-        raise OwnError(f"{error}: rlplay reads the tasksets of verifiers {_VERSION}, verifiers.v1") from error
+    if hasattr(imported(entry.module), "load_environment"):
+        if not hasattr(entry.library(), "load_environment"):
+            raise OwnError(f"{entry.text} is written for verifiers before 0.4: pip install 'verifiers<0.4'")
+        return verifiers_before.task(entry, entry.library())
+    library, loaders = entry.library("v1"), entry.library("v1.utils.loaders")
     with contained(entry.text, entry.failed):
         config = loaders.taskset_config_type(entry.name)(id=entry.name, **entry.options)
         taskset = loaders.load_taskset(config)
@@ -62,7 +61,7 @@ def _check(entry: Entry, task: Any) -> None:
     if task.NEEDS_CONTAINER or type(task).toolsets(task.config):
         raise _several_turns(entry)
     if task.plugged_judges():
-        raise OwnError(f"{entry.text} asks a judge of its own; rlplay asks those that you name: --reward judge.yaml")
+        raise entry.judged()
     for function in task.hooks("reward"):
         needed = inspect.signature(function).parameters.get("runtime")
         if needed is not None and needed.default is inspect.Parameter.empty:

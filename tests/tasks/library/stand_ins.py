@@ -164,6 +164,50 @@ class Client:
         return SimpleNamespace(observation=seen, reward=reward, done=self.turns == 3)
 
 
+class SingleTurnEnv:
+    """An environment of verifiers before 0.4: a dataset, and a rubric that logs its parts."""
+
+    judged = False
+
+    def __init__(self, most: int = 3) -> None:
+        self.rows = [
+            {"prompt": [{"role": "system", "content": "Add."}, {"role": "user", "content": f"{n}+1?"}], "answer": n + 1}
+            for n in range(most)
+        ]
+        self.rubric: Any = JudgeRubric() if self.judged else self
+
+    def get_dataset(self, n: int, seed: int | None) -> Any:
+        rows = self.rows[:n] if seed is None else random.Random(seed).sample(self.rows, len(self.rows))[:n]
+        return SimpleNamespace(to_list=lambda: rows)
+
+    async def score_rollout(self, state: dict[str, Any]) -> None:
+        right = float(state["completion"][-1]["content"] == str(state["answer"]))
+        state["metrics"] = {"right": right, "turns": float(len(state["trajectory"]))}
+        state["reward"] = 2 * right
+
+
+class JudgeRubric:
+    """One that asks a model."""
+
+
+class State(dict[str, Any]):
+    """An answered row."""
+
+
+def verifiers_before() -> dict[str, ModuleType]:
+    """A library with an environment's package, which makes another kind of environment for more than 100 rows."""
+    made = {"SingleTurnEnv": SingleTurnEnv, "JudgeRubric": JudgeRubric, "State": State}
+
+    def load_environment(name: str, **options: Any) -> Any:
+        assert name == "me/my-adder"
+        return SimpleNamespace() if options.get("most", 0) > 100 else SingleTurnEnv(**options)
+
+    return {
+        "verifiers": module("verifiers", load_environment=load_environment, **made),
+        "my_adder": module("my_adder", load_environment=None),
+    }
+
+
 def openenv() -> dict[str, ModuleType]:
     """A client that is its own server."""
     generic = module("openenv.core.generic_client", GenericEnvClient=Client)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("trusts_all")
 
 @pytest.fixture(autouse=True)
 def _stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    for made in (stand_ins.reasoning_gym, stand_ins.textarena, stand_ins.openenv):
+    for made in (stand_ins.reasoning_gym, stand_ins.textarena, stand_ins.openenv, stand_ins.verifiers_before):
         for name, module in made().items():
             monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr("rlplay.tasks.library.openenv.check_address", lambda name: None)
@@ -119,6 +120,27 @@ def test_openenv_is_stepped_and_pays_for_each_step() -> None:
     assert episode(whole, whole.train[0], ["a"])[1]["content"] == "1"
     with pytest.raises(OwnError, match="no field 'x'; an observation has text, turns"):
         library_task("openenv:http://there:1?observation=x")
+
+
+def test_verifiers_before_0_4_has_a_dataset_and_a_rubric(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = library_task("verifiers:me/my-adder?most=12&size=11")
+    assert (len(task.train), len(task.held_out)) == (10, 1)
+    assert task.train[4].prompt == [{"role": "system", "content": "Add."}, {"role": "user", "content": "4+1?"}]
+    logged = dict[str, float]()
+    found: Any = task.rewards["rubric"](
+        prompts=[], completions=["5", "4"], row_number=[4, 4], answer=["5", "5"], log_metric=logged.__setitem__
+    )
+    assert asyncio.run(found) == [2.0, 0.0]
+    assert logged == {"my_adder/right": 0.5, "my_adder/turns": 1.0}
+    assert library_task("verifiers:me/my-adder?most=12&seed=2").train != task.train
+    with pytest.raises(OwnError, match="takes several turns"):
+        library_task("verifiers:me/my-adder?most=200")
+    monkeypatch.setattr(stand_ins.SingleTurnEnv, "judged", True)
+    with pytest.raises(OwnError, match="asks a judge of its own"):
+        library_task("verifiers:me/my-adder")
+    monkeypatch.delattr(sys.modules["verifiers"], "load_environment")
+    with pytest.raises(OwnError, match=r"written for verifiers before 0\.4: pip install 'verifiers<0\.4'"):
+        library_task("verifiers:me/my-adder")
 
 
 def test_a_failing_library_is_one_line_that_names_the_environment() -> None:
