@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from rlplay.foreign.curve_files.rows import LAST_STEP, Row, Scalars
+from rlplay.foreign.curve_files.rows import LAST_STEP, Row, Scalars, model_in
 from rlplay.foreign.curve_files.wire import fields, signed
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.trace.records import Array
@@ -51,8 +51,7 @@ class EventFiles:
         self._rows += self._look()
         # Where transformers has its event files, the folder is named after the host and the time.
         title = self.path.parent.parent.name if self.path.parent.name == "runs" else ""
-        model = str(self._options.get("model_name_or_path") or "")
-        return {"settings": self._options, "model": model, "title": title}
+        return {"settings": self._options, "model": model_in(self._options), "title": title}
 
     def fresh(self) -> list[Row]:
         """The scalars that came since the last call."""

@@ -13,6 +13,8 @@ LAST_STEP = 10**9
 """Steps beyond it are no steps: something else was logged under that name."""
 LONGEST_LINE = 2**24
 """Bytes of a line with the numbers of one step."""
+MEDIA = "_type"
+"""The key by which W&B and trackio mark a table, a picture or a histogram."""
 _WORDS = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf, "inf": math.inf, "-inf": -math.inf}
 """How JSON files write what JSON has no number for."""
 
@@ -71,10 +73,15 @@ def numbers(logged: Mapping[Any, Any], prefix: str = "", depth: int = 4) -> Iter
     """The numbers among what was logged; those in a nested mapping under `outer/inner`."""
     for name, value in logged.items():
         if isinstance(value, Mapping):
-            if depth and "_type" not in value:  # else a table, a picture or a histogram of W&B or trackio
+            if depth and MEDIA not in value:
                 yield from numbers(value, f"{prefix}{name}/", depth - 1)
         elif (number := as_number(value)) is not None:
             yield f"{prefix}{name}", number
+
+
+def model_in(options: Mapping[str, Any]) -> str:
+    """The model that the options of a trainer name; "" if none does."""
+    return str(options.get("model_name_or_path") or options.get("_name_or_path") or "")
 
 
 def parsed(text: str | bytes) -> Any:

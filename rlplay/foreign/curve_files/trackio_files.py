@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlplay.foreign.curve_files.rows import Clock, Row, parsed
+from rlplay.foreign.curve_files.rows import Clock, Row, model_in, parsed
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.trace.text import quote
 
@@ -48,9 +48,8 @@ class TrackioRun:
                 with contextlib.suppress(ValueError, TypeError):
                     config = parsed(found[0]) if found else {}
         config = config if isinstance(config, dict) else {}
-        model = config.get("model_name_or_path") or config.get("_name_or_path") or ""
         title = f"{self._database.stem} · {self._name}"
-        return {"settings": config, "model": str(model), "title": title, "run_id": self._run}
+        return {"settings": config, "model": model_in(config), "title": title, "run_id": self._run}
 
     def fresh(self) -> list[Row]:
         """What was logged since the last call."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlplay.foreign.curve_files.rows import Clock, Row, parsed
+from rlplay.foreign.curve_files.rows import MEDIA, Clock, Row, model_in, parsed
 from rlplay.foreign.curve_files.wire import fields
 from rlplay.foreign.foreign_run import ForeignRunError
 
@@ -45,8 +45,7 @@ class WandbFile:
     def about(self) -> dict[str, Any]:
         """The configuration of the run and its name."""
         self._rows += self._look()
-        model = self._config.get("model_name_or_path") or self._config.get("_name_or_path") or ""
-        return {"settings": self._config, "model": str(model), "title": self._name}
+        return {"settings": self._config, "model": model_in(self._config), "title": self._name}
 
     def fresh(self) -> list[Row]:
         """The history that came since the last call."""
@@ -127,7 +126,7 @@ def _history(history: bytes) -> tuple[dict[str, Any], int]:
             items.append(_item(value))
         elif field == 2 and isinstance(value, bytes):
             call = next((number for key, number in fields(value) if key == 1 and isinstance(number, int)), 0)
-    media = {tuple(names[:-1]) for names, _ in items if names[-1:] == ["_type"]}  # tables, pictures, histograms
+    media = {tuple(names[:-1]) for names, _ in items if names[-1:] == [MEDIA]}
     return {"/".join(names): value for names, value in items if tuple(names[:-1]) not in media}, call
 
 
