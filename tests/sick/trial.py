@@ -78,7 +78,7 @@ TRIAL = (
         "wrong sign and a format bonus",
         "a right answer costs 1, and a number earns 0.2",
         trained(Sample("upside", reward=("wrong_but_neat",), updates=12), "gold/correct/mean", "reward"),
-        words=r"sign|right answers|less|gold",
+        words=r"\bsign\b|punish|right answers (earn|cost)",
         ticks=("Right answers", "Gold score"),
     ),
     Case(
