@@ -47,6 +47,7 @@ _STUCK: set[Problem] = {"step too small", "critic", "no preference", *_STALLED}
 
 _ENDED = any_of(ENDS, metric(CUT_SHARE))
 _DIFFERED = any_of(REWARDS_OF_ANSWERS, metric("reward_std", "frac_reward_zero_std"))
+_SIZED = any_of(REWARDS_OF_ANSWERS, metric("completions/mean_length"))
 _MEASURED = metric("grad_norm", "weights/changed")
 _SAMPLED = any_of(ANSWERS, metric(*(each.name for each in mismatch.LOGGED), "sampling/importance_sampling_ratio/mean"))
 _SHIFTED = any_of(NEW_LOGPROBS, metric("kl_old"))
@@ -104,7 +105,7 @@ CHECKS = (
           frozenset({"gamed", "length", "memorised", "clipped", *_MOVED}), kinds=REWARDS, needs=(_SHIFTED,),
           enough="5 updates that moved the policy"),
     Check("length", "Length", reward.length, reward.beyond_length, frozenset({"memorised", *_MOVED}),
-          kinds=REWARDED, needs=(ANSWERS, REWARDS_OF_ANSWERS), enough="100 pairs of answers to one prompt"),
+          kinds=REWARDED, needs=(_SIZED,), enough="100 pairs of answers to one prompt"),
     Check("gamed", "Gold score", reward.gamed, reward.honest, frozenset(_MOVED), kinds=REWARDED,
           needs=(metric("reward"),), enough="5 updates with both"),
     Check("collapse", "Reward kept", collapse.collapsed, collapse.kept,

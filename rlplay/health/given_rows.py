@@ -30,7 +30,7 @@ GIVEN_CHECKS = (
     Check("overfit", "Held-out loss", imitation.overfit, imitation.holds, frozenset(), GIVEN, (metric("eval_loss"),),
           f"{imitation.EVALUATIONS} evaluations"),
     Check("displaced", "Chosen answers", pair.displaced, pair.stays_likely, frozenset(), COMPARED,
-          (metric("logps/chosen"),), "5 updates"),
+          (metric("logps/chosen"),), f"{2 * pair.SAME} updates"),
     Check("no preference", "Preference", pair.no_preference, pair.learned, frozenset(), _PAIRED,
           (metric("rewards/accuracies", "accuracy"),), f"{WINDOW} updates"),
     Check("flat", "Loss", imitation.stuck, imitation.falls, frozenset(), _TAUGHT, (_LOSS,), "8 updates"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +29,8 @@ of 30 right ones with a fifth of errors, 12 and fewer are right with a probabili
 FELL = 0.2
 """Share of its log-probability by which a chosen answer has become less likely, besides that the trend falls.
 
-DPO on given answers of 300 tokens usually loses up to 12 %; healthy tiny runs gained 30 to 50 % (9 runs).
+Healthy tiny runs gained 30 to 50 % (9 runs). Pairs that differ in one token of six, at a learning rate of 0.01, lost
+4 times as much as they began with (3 seeds).
 """
 LOPSIDED = 10
 """Answers of one label for each of the other, from which KTO hears only one of them."""
@@ -169,34 +171,53 @@ def learned(run: Evidence) -> str:
 
 def displaced(run: Evidence) -> Finding | None:
     """Chosen answers become much less likely; rejected ones even more so."""
-    chosen, rejected = trend(run.known("logps/chosen")), trend(run.known("logps/rejected"))
-    if chosen is None or not chosen.falls or chosen.first - chosen.last < FELL * abs(chosen.first):
+    chosen, rejected = _moved(run, "logps/chosen"), _moved(run, "logps/rejected")
+    if chosen is None or not chosen.falls or chosen.begin - chosen.end < FELL * abs(chosen.begin):
         return None
     ratio, beta = run.mean("rewards/chosen", SAME), run.settings.beta if run.stated("beta") else USUAL
-    if ratio is not None and -ratio < beta * FELL / 2 * abs(chosen.first):  # then it is the answers that are others
+    if ratio is not None and -ratio < beta * FELL / 2 * abs(chosen.begin):  # then it is the answers that are others
         return None
-    other = "" if rejected is None else f", that of rejected ones from {number(rejected.first)} to "
-    other += "" if rejected is None else number(rejected.last)
+    other = ""
+    if rejected is not None:
+        other = f", that of rejected ones from {number(rejected.begin)} to {number(rejected.end)}"
     return Finding(
         "displaced",
         "Chosen answers become less likely, too",
-        f"The log-probability of chosen answers fell from {number(chosen.first)} to {number(chosen.last)} nats over "
-        f"{chosen.count} updates{other}.",
+        f"The log-probability of chosen answers fell from {number(chosen.begin)} to {number(chosen.end)} nats in "
+        f"{chosen.updates} updates{other}.",
         "A loss of pairs trains only the difference. Where both answers share most of their tokens, or the steps are "
         "large, both become less likely, and what neither says becomes likelier.",
-        "Add imitation of the chosen answer (rpo_alpha, or a loss with an SFT term), raise beta, or lower "
-        "learning_rate; leave out pairs that hardly differ.",
+        "Add imitation of the chosen answer (a loss with an SFT term), raise beta, or lower learning_rate; leave out "
+        "pairs that hardly differ.",
         ("beta", "learning_rate"),
         run.place("longest"),
     )
 
 
+class _Moved(NamedTuple):
+    """The means of the first and of the last `SAME` values of a metric, and whether it fell beyond chance."""
+
+    begin: float
+    end: float
+    updates: int
+    falls: bool
+
+
+def _moved(run: Evidence, name: str) -> _Moved | None:
+    values = np.array([x for _, x in run.known(name)], dtype=np.float64)
+    if len(values) < 2 * SAME:
+        return None
+    begin, end = values[:SAME], values[-SAME:]
+    noise = math.sqrt((float(begin.var(ddof=1)) + float(end.var(ddof=1))) / SAME)
+    return _Moved(float(begin.mean()), float(end.mean()), len(values), float(begin.mean() - end.mean()) > 2 * noise)
+
+
 def stays_likely(run: Evidence) -> str:
-    chosen = trend(run.known("logps/chosen"))
+    chosen = _moved(run, "logps/chosen")
     if chosen is None:
         return ""
-    moved = f"from {number(chosen.first)} to {number(chosen.last)} nats in {chosen.count} updates"
-    return NoTick(f"{moved}: a loss of pairs may lower both, as it trains their difference") if chosen.falls else moved
+    text = f"from {number(chosen.begin)} to {number(chosen.end)} nats in {chosen.updates} updates"
+    return NoTick(f"{text}: a loss of pairs may lower both, as it trains their difference") if chosen.falls else text
 
 
 def lopsided(run: Evidence) -> Finding | None:

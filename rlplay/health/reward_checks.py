@@ -65,6 +65,8 @@ def upright(run: Evidence) -> str:
 
 def length(run: Evidence) -> Finding | None:
     """Length alone decides what an answer earns."""
+    if not any(each.scored for each in run.digests):
+        return None
     unit, found = _longer(run)
     sure = max(found.share, 1 - found.share)
     right = max((p.share for p in _pooled_gold(run).values() if p.all >= COMPARISONS), default=0.0)
@@ -100,6 +102,8 @@ def _longer(run: Evidence) -> tuple[str, WinCount]:
 
 
 def beyond_length(run: Evidence) -> str:
+    if not any(each.scored for each in run.digests):
+        return _longer_over_updates(run)
     if run.now.walks:
         return NOT_USED
     found = _longer(run)[1]
@@ -107,6 +111,18 @@ def beyond_length(run: Evidence) -> str:
         return ""
     said = f"the longer answer earned more in {_of_pairs(found)}"
     return said if max(found.share, 1 - found.share) < DECIDED else NoTick(f"{said}; right answers did, too")
+
+
+def _longer_over_updates(run: Evidence) -> NoTick:
+    """What metrics alone tell: that lengths and rewards rise together shows no cause."""
+    lengths, rewards = trend(run.known("completions/mean_length")), trend(run.known("reward"))
+    if lengths is None or rewards is None:
+        return NoTick("not enough data: needs 5 updates")
+    text = f"answers went from {number(lengths.first)} to {number(lengths.last)} tokens"
+    if not (lengths.rises and rewards.rises):
+        return NoTick(f"{text}; what pays for it only the reward of each answer would say")
+    rose = f"while the reward rose from {number(rewards.first)} to {number(rewards.last)}"
+    return NoTick(f"{text} {rose}: whether length is what pays only the reward of each answer would say")
 
 
 def gamed(run: Evidence) -> Finding | None:

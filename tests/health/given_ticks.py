@@ -26,7 +26,7 @@ GIVEN_TICKED: dict[str, list[tuple[Evidence, str]]] = {
         (curves(6, {"accuracy": [0.4, 0.7, 0.8, 0.9, 0.8, 0.9]}, RM), "the chosen answer was ahead in 75.0 % of the"),
     ],
     "Chosen answers": [
-        (curves(6, {"logps/chosen": [-14.0, -13.0, -12.0, -11.0, -10.0, -9.0]}, DPO), "from −14 to −9 nats in 6 updat"),
+        (curves(10, {"logps/chosen": [-14.0 + n for n in range(10)]}, DPO), "from −12 to −7 nats in 10 updates"),
     ],
     "Held-out loss": [(curves(3, {"eval_loss": [2.0, 1.5, 1.6]}, SFT), "from 2 to 1.6 in 3 evaluations, lowest 1.5")],
     "Loss": [(curves(12, {"loss": FALLING}, SFT), "from 1.9 to 1 in 12 updates")],
@@ -48,8 +48,8 @@ GIVEN_NOT_TICKED: dict[str, dict[str, Evidence]] = {
         }, DPO),
     },
     "Chosen answers": {
-        "falling": curves(6, {"logps/chosen": [-14.0, -14.5, -15.0, -15.5, -16.0, -16.5]}, DPO),
-        "few updates": curves(4, {"logps/chosen": [-14.0] * 4}, DPO),
+        "falling": curves(10, {"logps/chosen": [-14.0 - n / 9 for n in range(10)]}, DPO),
+        "few updates": curves(9, {"logps/chosen": [-14.0] * 9}, DPO),
     },
     "Held-out loss": {"few": curves(2, {"eval_loss": [2.0, 1.5]}, SFT), "none": curves(2, {"loss": [2.0, 1.5]}, SFT)},
     "Loss": {

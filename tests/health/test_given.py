@@ -111,10 +111,13 @@ def test_chosen_answers_that_become_unlikely() -> None:
     sick = {"logps/chosen": falling, "rewards/chosen": [-0.1 * n for n in range(10)]}
     found = pair.displaced(curves(10, sick, DPO))
     assert found is not None
-    assert "fell from −20.5 to −28.5 nats over 10 updates" in found.evidence
+    assert "fell from −22 to −27 nats in 10 updates" in found.evidence
     assert pair.displaced(curves(10, sick | {"rewards/chosen": [0.0] * 10}, DPO)) is None, "other answers"
-    assert pair.displaced(curves(10, sick | {"logps/chosen": [-20.0 - n / 3 for n in range(10)]}, DPO)) is None
+    assert pair.displaced(curves(10, sick | {"logps/chosen": [-20.0 - n / 2 for n in range(10)]}, DPO)) is None
+    assert pair.displaced(curves(9, {name: x[:9] for name, x in sick.items()}, DPO)) is None
     assert pair.displaced(curves(10, {"logps/chosen": falling}, "TRL 1.16.0 CPOTrainer")) is not None
+    early = [-5.0, -9.0, -14.0, -18.0, -20.0, *[-30.0, -31.0, -29.0, -30.0] * 5]
+    assert pair.displaced(curves(25, {"logps/chosen": early}, DPO)) is not None, "it fell at the beginning"
 
 
 def test_labels_of_one_kind_in_kto() -> None:

@@ -202,6 +202,8 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
         "moved far": evidence(shift=0.3), "moved far, by its KL": curves(5, {"kl_old": [0.3] * 5}),
     },
     "Length": {
+        "both rise, and no answer is on record": curves(30, {"reward": RISING, "completions/mean_length": RISING}),
+        "numbers of few updates": curves(3, {"completions/mean_length": [5.0, 6.0, 7.0]}),
         "few pairs": longer(50, 99), "moves, which a task counts": longer(50, 100, walks=True),
         "right answers are longer": evidence(1, longer={"tokens": WinCount(99, 100), "characters": WinCount()},
                                              gold={"answer": WinCount(100, 100)}),
