@@ -72,6 +72,8 @@ class HealthReport(Printed, frozen=True, kw_only=True, tag="health/1"):
     run: str
     update: int
     """The last update that was looked at; 0 if none has ended."""
+    trainer_steps: tuple[int, int] | None
+    """Another trainer's numbers of that update's first and last optimizer step; null: not on record."""
     findings: list[Finding]
     passed: list[Passed]
     unknown: list[Unknown]
@@ -162,6 +164,7 @@ def health_report(run: Path, evidence: Evidence | None, found: Sequence[Finding]
     return HealthReport(
         run=str(run),
         update=0 if evidence is None else evidence.last,
+        trainer_steps=None if evidence is None else evidence.history.clock.steps(evidence.last),
         findings=list(found),
         passed=[Passed(title=each.title, text=each.text) for each in said if each.ticked],
         unknown=[Unknown(title=each.title, why=str(each.text), record=each.record) for each in said if not each.ticked],

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_record [--steps 12] [TRAINER …]
 
-Needs `rlplay[parity]`. A random model of 7 million parameters, 16 answers of 48 tokens in a step (RewardTrainer: 32).
+Needs `rlplay[parity]`. A random model of 8 million parameters, 16 answers of 48 tokens in a step (RewardTrainer: 32).
 Seconds are of a thread's processor time, so what other programs do does not count. What runs in the recorder, its hooks
 in the backward pass included, is to be at most 1 % of a step. Two trainings, with and without the callback, also take
 their steps in turn, so that each pair has the same load: this shows what the recorder causes elsewhere. Either is the

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
 from rlplay.health.findings_report import called
+from rlplay.printed import health_report
 from rlplay.trace.records import AnyRecord
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.timeline.timeline_screen import TimelineScreen
@@ -95,3 +97,12 @@ async def test_a_finding_names_the_steps_of_its_update() -> None:
         run = app.play.session.health.evidence(3, {})
         assert called(2, run) == "update 2 (TRL's steps 3–4)"
         assert called(2, None) == "update 2"
+
+
+async def test_the_report_for_programs_has_the_steps() -> None:
+    async with of_trl((120, 35)) as (app, source, pilot):
+        stepped(source, 3)
+        await settled(pilot)
+        report = health_report(Path("run"), app.play.session.health.evidence(3, {}), [])
+        assert (report.update, report.trainer_steps) == (3, (5, 6))
+        assert health_report(Path("run"), None, []).trainer_steps is None
