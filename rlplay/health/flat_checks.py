@@ -76,13 +76,13 @@ def _remedies(run: Evidence, falls: bool) -> tuple[list[str], list[str]]:
 
 
 def risen(run: Evidence) -> str:
-    if full := ceiling(run):
-        return NoTick(full) if run.metrics_only else f"at its ceiling: {full}"
-    found = trend(run.known("reward"), WINDOW)
+    full, found = ceiling(run), trend(run.known("reward"), WINDOW)
+    if full and not run.metrics_only:
+        return f"at its ceiling: {full}"
     if found is None:
-        return ""
+        return NoTick(full)
     if found.rises:
         return found.text
     if not found.falls and _higher_than_before(run):
         return f"higher on average in the last {WINDOW} updates than in the {WINDOW} before them, beyond chance"
-    return NoTick(f"neither rises nor falls beyond chance: {found.text}")
+    return NoTick(full or f"neither rises nor falls beyond chance: {found.text}")

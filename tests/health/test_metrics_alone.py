@@ -52,6 +52,7 @@ def test_what_numbers_show(updates: int, series: Mapping[str, Sequence[float]], 
     ("updates", "series"),
     [
         (60, {"reward": RISING}), (60, {"reward": PLATEAU, "frac_reward_zero_std": [n / 60 for n in range(60)]}),
+        (23, {"reward": [0.15, 0.25, 0.38, 0.54, 0.81, *[0.88, 0.92, 0.96, 0.98, 0.9, 0.94] * 3]}),
         (24, {"reward": [0.15, 0.25, 0.38, *[0.96, 1.0, 0.92] * 7]}),
         (4, {"completions/clipped_ratio": [1.0] * 4}), (4, {"reward": [1.0] * 4, "reward_std": [0.0] * 4}),
         (3, {"completions/clipped_ratio": [0.4, 0.2, 0.1]}), (5, {"clip_ratio/region_mean": [0.5, 0.5, 0.2, 0.5, 0.5]}),
