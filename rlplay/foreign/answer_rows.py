@@ -21,7 +21,8 @@ from rlplay.trace.records import Array
 
 Row = dict[str, Any]
 _PIECE = re.compile(r"\s*\S+|\s+")
-_TRL, _VERL = {"step", "prompt", "completion", "advantage", "image"}, {"input", "output", "step", "score"}
+_TRL = {"step", "prompt", "completion", "advantage", "image"}
+_VERL = {"input", "output", "step", "score", "uid", "request_id"}
 
 
 def trl(update: int, found: Sequence[Row]) -> Rollouts:
@@ -37,12 +38,16 @@ def trl(update: int, found: Sequence[Row]) -> Rollouts:
 
 
 def verl(update: int, found: Sequence[Row]) -> Rollouts:
-    """verl's rows; `score` is the reward, and other numbers are only tracked."""
+    """verl's rows; `score` is the reward, and other numbers are only tracked.
+
+    In verl 0.9 `uid` is "{prompt}_{rollout}_{output}".
+    """
     extra = [name for name in found[0] if name not in _VERL and all(is_number(row.get(name)) for row in found)]
     rewards = {name: [row[name] for row in found] for name in ("score", *extra)}
     answers = [
         TextAnswer(row["input"], [(str(row["output"]), True)],
-               {k: v for k, v in row.items() if k not in _VERL and k not in extra})
+               {k: v for k, v in row.items() if k not in _VERL and k not in extra and v is not None},
+               group=str(row["uid"]).rsplit("_", 2)[0] if "uid" in row else None)
         for row in found
     ]  # fmt: skip
     return worded(update, answers, rewards, {name: float(name == "score") for name in rewards})

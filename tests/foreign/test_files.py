@@ -58,6 +58,15 @@ def test_verl(tmp_path: Path) -> None:
     assert found[2].steps == []
 
 
+def test_verls_newer_rows_name_their_prompt(tmp_path: Path) -> None:
+    rows = [row | {"uid": f"u{i % 2}_{i // 2}_0", "request_id": str(i), "gts": None, "input": "the same"}
+            for i, row in enumerate(verl_rows(1))]  # fmt: skip
+    lines(tmp_path / "rollouts" / "1.jsonl", rows)
+    sampled = updates_of(tmp_path / "rollouts")[1].sampled
+    assert sampled.group.tolist() == [0, 1, 0, 1]
+    assert sampled.columns == [{}, {}]
+
+
 @pytest.mark.parametrize("command", ["new x.yaml --from RUN", "export RUN --format trl --out x"])
 def test_what_repeats_a_run_refuses_one_of_another_trainer(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
