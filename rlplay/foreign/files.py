@@ -146,7 +146,7 @@ def read(path: Path, layout: FileLayout) -> list[Row]:
         return layout.read(path)
     except ForeignRunError:
         raise
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, LookupError, TypeError, AttributeError, OverflowError) as error:
         if age(path) < PATIENCE:
             raise HalfWrittenError from None
         raise ForeignRunError(f"{path} cannot be read as a file of {layout.source} ({error})") from None
@@ -181,6 +181,8 @@ def made_of(
     number: int, own: int, rollouts: Rollouts, step: Step | None, settings: Settings, texts: TokenTexts | None = None
 ) -> list[AnyRecord]:
     """The records of an update, which is the step `own` of its trainer."""
+    if not len(rollouts.group):
+        return []
     rollouts = rollouts if texts is None else texts.spelled(rollouts)
     batch, numbers = GatheredBatch([rollouts]), metrics(rollouts)
     made = batch.records(number, settings)

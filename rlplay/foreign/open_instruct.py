@@ -79,7 +79,7 @@ class OpenInstruct:
                     self._done = step
         except HalfWrittenError:
             return []
-        except (LookupError, TypeError, ValueError, OSError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, OSError, AttributeError, OverflowError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise ForeignRunError(f"{self.path} is not of {_SOURCE}: {what}") from None
         return found

@@ -85,7 +85,7 @@ class PrimeStream:
             return []
         except ForeignRunError:
             raise
-        except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
             raise ForeignRunError(f"{self._traces} cannot be read as traces of {_SOURCE} ({error})") from None
         if self._first is None and self._steps:
             self._first = min(*self._steps, 1)
@@ -105,7 +105,7 @@ class PrimeStream:
             return []
         try:
             return made_of(number, step, sampled(number, found), trained(number, found), self._settings, self._texts)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ForeignRunError(f"{self._traces} is not of {_SOURCE}: step {step}: {error}") from None
 
     def _complete(self, step: int) -> bool:
