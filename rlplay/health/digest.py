@@ -115,6 +115,7 @@ class Digest:
     pairs: PairNumbers | None = None
     prompts: frozenset[int] = frozenset()  # see `row_keys`
     prompt_texts: frozenset[int] = frozenset()  # see `prompt_keys`
+    episodes: bool = False  # an environment has written a part of an answer
 
 
 def digest(update: Update) -> Digest | None:
@@ -202,6 +203,7 @@ def digest(update: Update) -> Digest | None:
         pairs=pair_numbers(update, held),
         prompts=row_keys(sampled),
         prompt_texts=prompt_keys(sampled),
+        episodes=not sampled.mask.all(),
     )
 
 

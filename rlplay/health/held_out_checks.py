@@ -136,6 +136,8 @@ def one_prompt(run: Evidence) -> Finding | None:
     if any(each.walks for each in found):
         return None
     rows = frozenset().union(*(each.prompts for each in found))
+    if len(rows) > 1 and any(each.episodes for each in found):
+        return None  # the environment's replies differ
     other = f" Their columns differ: there are {len(rows)} different rows." if len(rows) > 1 else ""
     return Finding(
         "one prompt",

@@ -82,6 +82,7 @@ def test_one_prompt_in_all_groups() -> None:
     for run in (
         evidence(2, prompt_texts=one, groups=6), evidence(3, prompt_texts=frozenset({1, 2})),
         evidence(9, prompt_texts=one, groups=3), evidence(3, prompt_texts=one, walks=True), evidence(3),
+        evidence(3, prompt_texts=one, prompts=frozenset({1, 2}), episodes=True),
     ):  # fmt: skip
         assert held_out.one_prompt(run) is None
 
