@@ -10,6 +10,7 @@ import numpy as np
 from rlplay.health.finding import Evidence, Finding, Points
 from rlplay.health.trend import WINDOW, ceiling, trend
 from rlplay.trace.numbers import number
+from rlplay.trace.records import Array
 
 EARLY = 5
 """Updates whose mean is an entropy's or a reward's level: at the start, at the best, and now."""
@@ -27,7 +28,7 @@ STEADY = 10
 
 
 class Drop(NamedTuple):
-    """Mean rewards at the start, at the best and now, and the update at which the best ended."""
+    """Median rewards at the start, at the best and now, and the update at which the best ended."""
 
     start: float
     best: float
@@ -88,8 +89,8 @@ def collapsed(run: Evidence) -> Finding | None:
     return Finding(
         "collapse",
         "The run has collapsed",
-        f"The mean reward rose from {number(found.start)} to {number(found.best)} (best {EARLY} updates, up to update "
-        f"{found.at}) and is {number(found.now)} in the last {EARLY}.{words}",
+        f"The reward rose from {number(found.start)} to {number(found.best)} (median of the best {EARLY} updates, up "
+        f"to update {found.at}) and is {number(found.now)} in the last {EARLY}.{words}",
         cause,
         change.format(update=update or found.at),
         settings,
@@ -102,13 +103,18 @@ def _drop(run: Evidence) -> Drop | None:
     if not run.finished or len(points) < LONG:
         return None
     values = np.array([x for _, x in points])
-    means = np.convolve(values, np.ones(EARLY) / EARLY, "valid")
-    best = int(means[:-EARLY].argmax()) if len(means) > EARLY else 0
-    found = Drop(float(means[: best + 1].min()), float(means[best]), float(means[-1]), points[best + EARLY - 1][0])
+    levels = _levels(values)
+    best = int(levels[:-EARLY].argmax())
+    found = Drop(float(levels[: best + 1].min()), float(levels[best]), float(levels[-1]), points[best + EARLY - 1][0])
     error = 1.05 * float(np.median(np.abs(np.diff(values)))) * math.sqrt(2 / EARLY)
     gained, lost = found.best - found.start, found.best - found.now
     fell = gained > max(SURE * error, 1e-6) and lost > max(LOST * gained, SURE * error)
     return found if fell and not _returned(run, found.at) else None
+
+
+def _levels(values: Array) -> Array:
+    """The medians of EARLY rewards in a row: one update with a reward far out is no level."""
+    return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(values, EARLY), axis=1))
 
 
 def _returned(run: Evidence, best: int) -> bool:
@@ -184,5 +190,5 @@ def kept(run: Evidence) -> str:
     points = run.known("reward")
     if len(points) < max(LONG, WINDOW):
         return ""
-    means = np.convolve([x for _, x in points], np.ones(EARLY) / EARLY, "valid")
-    return f"at its best {number(float(means.max()))} over {EARLY} updates, now {number(float(means[-1]))}"
+    levels = _levels(np.array([x for _, x in points]))
+    return f"at its best {number(float(levels.max()))} over {EARLY} updates, now {number(float(levels[-1]))}"

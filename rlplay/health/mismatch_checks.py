@@ -14,9 +14,9 @@ OWN, APART = 3e-3, 3e-2
 """k3 between sampling and training log-probabilities, nats per token, from which the sampler is at fault by itself.
 
 The first is for a sampler within the trainer's program, the second for another program, with other kernels. In float32
-rlplay's two passes agree to 1e-12; with logits rounded to whole numbers they are 5e-3 to 1e-2 apart. Runs that learn
-well with vLLM or SGLang in bfloat16 are at 1.6e-3 to 2e-3 (verl issue 7749 and its users' logs); prime-rl issue 2671
-calls 3e-2 large, verl's documentation warns from 0.1 on.
+rlplay's two passes agree to 1e-12, in bfloat16 to 2e-5 (bundled model, three seeds); with logits rounded to whole
+numbers they are 5e-3 to 1e-2 apart. Runs that learn well with vLLM or SGLang in bfloat16 are at 1.6e-3 to 2e-3 (verl
+issue 7749 and its users' logs); prime-rl issue 2671 calls 3e-2 large, verl's documentation warns from 0.1 on.
 """
 GROWTH, GROWN = 4.0, 4e-3
 """How many times the mismatch of a run's first quarter its last quarter's is, and the least k3 that it then has.

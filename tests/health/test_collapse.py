@@ -59,6 +59,7 @@ RUIN = course((6, 0.1), (6, 0.5), (10, 0.9), (8, 0.15))
         (course((10, 0.9), (20, 0.1)), False),  # it never rose
         (course((6, 0.1), (24, 0.9)), False),
         (RUIN[:-7], False),  # one update proves nothing
+        ([*course((16, 0.1)), 400.0, *course((13, 0.1))], False),  # one reward far out
         ([0.1 + 0.4 * (n % 2) for n in range(30)], False),  # noise
         (course((4, 0.1), (4, 0.9), (6, 0.1)), False),  # too few
     ],

@@ -204,6 +204,8 @@ def test_a_gradient_that_is_many_times_the_usual() -> None:
         ([*NORMS, 3.6], True),
         ([*NORMS[:10], 40.0], False),  # too few
         ([40.0, *NORMS, *NORMS], False),  # long ago
+        ([12.6, 2.7, 0.8, 0.05, *[0.02, 0.025] * 5], False),  # the loss falls quickly
+        ([*NORMS[:6], 40.0, *NORMS[:6]], True),
         ([1e-3, 0.9, 2e-3, 0.01, 1.2, 0.1] * 3 + [15.0], False),  # they always differ so much
         ([0.0, NAN] + [0.5] * 12 + [4.0], True),
         ([0.0] * 20 + [4.0], False),
