@@ -24,7 +24,7 @@ from rlplay.record.format import Rollouts
 from rlplay.trace.records import AnyRecord, Started
 
 _SOURCE = "open-instruct"
-_NAME = re.compile(r"^(.+)_rollouts_\d{6}\.jsonl$")
+_NAME = re.compile(r"^(.+)(?<!_filtered)_rollouts_\d{6}\.jsonl$")
 SETTLED = 60.0
 """Seconds without a new line after which the newest step is taken to be complete."""
 
@@ -95,7 +95,7 @@ class OpenInstruct:
 def _files(folder: Path) -> dict[Path, str]:
     """The files with answers that were trained, each with the name of its run."""
     named = {path: _NAME.match(path.name) for path in sorted(folder.glob("*_rollouts_*.jsonl"))}
-    return {path: found[1] for path, found in named.items() if found and not found[1].endswith("_filtered")}
+    return {path: found[1] for path, found in named.items() if found}
 
 
 def rollouts(update: int, found: Sequence[Row]) -> Rollouts:
