@@ -151,10 +151,15 @@ _OF_TEXT: set[Problem] = {"repetition"}
 
 def findings(run: Evidence) -> list[Finding]:
     """The problems of a run, the gravest first, without those that another one explains."""
-    able = [check for check in applicable(run) if all(need.there(run) for need in check.needs)]
-    found = [(check, finding) for check in able if (finding := check.look(run)) is not None]
+    found = _problems(run)
     explained = {name for check, _ in found for name in check.explains}
     return [finding for check, finding in found if check.name not in explained]
+
+
+def _problems(run: Evidence) -> list[tuple[Check, Finding]]:
+    """The checks that found something, also what another one explains."""
+    able = [check for check in applicable(run) if all(need.there(run) for need in check.needs)]
+    return [(check, finding) for check in able if (finding := check.look(run)) is not None]
 
 
 def applicable(run: Evidence) -> list[Check]:
@@ -165,7 +170,7 @@ def applicable(run: Evidence) -> list[Check]:
 
 def verdicts(run: Evidence, found: list[Finding]) -> list[Verdict]:
     """What is said of each subject that no finding is about, or explains: what has a ✓ first."""
-    wrong = {finding.name for finding in found}
+    wrong = {finding.name for finding in found} | {check.name for check, _ in _problems(run)}
     hidden = {name for check in CHECKS if check.name in wrong for name in (check.name, *check.explains)}
     subjects = {check.title for check in CHECKS if check.name in wrong}
     said: dict[str, Verdict] = {}

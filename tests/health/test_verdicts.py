@@ -9,6 +9,7 @@ from rlplay.health.finding import NOT_USED, Check, Evidence, Finding, NoTick
 from rlplay.health.needs import ANSWERS, any_of, metric
 from rlplay.health.normal import normal
 from rlplay.health.run_kind import RunKind
+from rlplay.health.sampler_numbers import SamplerGap, Surprise
 from tests.health.evidence import curves, evidence
 
 FOREIGN = "Test 1.0"
@@ -108,3 +109,13 @@ def test_checks_of_one_subject_make_one_claim() -> None:
     claims: dict[str, object] = {}
     for each in CHECKS:
         assert claims.setdefault(each.title, each.fine) is each.fine, each.title
+
+
+def test_what_a_hidden_finding_is_about_has_no_tick() -> None:
+    """The mismatch of a sampler that leaves tokens out is explained, and what the mismatch explains is, too."""
+    gap = SamplerGap(1000, 0.9, 0.001, 500, 0, 0.2, None, None)
+    colder = Surprise(1000, 100.0, 500.0, 500.0)
+    run = evidence(gap=gap, surprise=colder, apart=True, repeats=0.9, long_answers=16, source="TRL")
+    found = findings(run)
+    assert [each.name for each in found] == ["left out"]
+    assert "Repetition" not in [each.title for each in verdicts(run, found)]
