@@ -158,4 +158,5 @@ def ends(run: Evidence) -> str:
     answers, cut = sum(each.answers for each in last), sum(each.cut for each in last)
     if answers < FEWEST:
         return ""
-    return f"{answers - cut} of the last {answers} answers ended before the max length"
+    which = f"{answers - cut} of" if cut else "all of"
+    return f"{which} the last {answers} answers ended before the max length"

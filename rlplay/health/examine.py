@@ -45,6 +45,8 @@ _MOVED: set[Problem] = {"kl", "entropy", "entropy rises", "collapse", "repetitio
 _STUCK: set[Problem] = {"step too small", "critic", "no preference", *_STALLED}
 """What a policy does that cannot move."""
 
+_RATE = "Learning rate"
+
 _ENDED = any_of(ENDS, metric(CUT_SHARE))
 _DIFFERED = any_of(REWARDS_OF_ANSWERS, metric("reward_std", "frac_reward_zero_std"))
 _SIZED = any_of(REWARDS_OF_ANSWERS, metric("completions/mean_length"))
@@ -84,7 +86,7 @@ CHECKS = (
     Check("same reward", "Differences in reward", signal.same, signal.differs,
           frozenset({"step too small", *_STALLED}), kinds=REWARDED, needs=(_DIFFERED,),
           enough=f"{FEWEST} answers of 2 updates"),
-    Check("step too small", "Learning rate", policy.no_rate, policy.some_rate, frozenset({"flat"}),
+    Check("step too small", _RATE, policy.no_rate, policy.some_rate, frozenset({"flat"}),
           needs=(metric("learning_rate"),), enough="an update with a rate above 0"),
     Check("no gradient", "Weights", weight.no_gradient, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),
     Check("rounding", "Weights", weight.rounded, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),
@@ -99,7 +101,7 @@ CHECKS = (
           frozenset({"step too large", "gamed", "length", *_MOVED}), kinds=REWARDS,
           needs=(ANSWERS, REWARDS_OF_ANSWERS)),
     Check("tiny spread", "Differences in reward", part.inflated, signal.differs,
-          frozenset({"length", "flat", "entropy", "repetition"}),
+          frozenset({"length", "entropy", "repetition", *_STALLED}),
           kinds=REWARDS, needs=(ANSWERS, REWARDS_OF_ANSWERS)),
     Check("step too large", "Step size", policy.too_far, policy.steps,
           frozenset({"gamed", "length", "memorised", "clipped", *_MOVED}), kinds=REWARDS, needs=(_SHIFTED,),
@@ -169,13 +171,15 @@ def applicable(run: Evidence) -> list[Check]:
 
 
 def verdicts(run: Evidence, found: list[Finding]) -> list[Verdict]:
-    """What is said of each subject that no finding is about, or explains: what has a ✓ first."""
+    """What is said of each subject that no finding is about, explains or would change: what has a ✓ first."""
     wrong = {finding.name for finding in found} | {check.name for check, _ in _problems(run)}
     hidden = {name for check in CHECKS if check.name in wrong for name in (check.name, *check.explains)}
-    subjects = {check.title for check in CHECKS if check.name in wrong}
+    subjects = {check.title for check in CHECKS if check.name in hidden}
+    if any("learning_rate" in finding.settings for finding in found):
+        subjects.add(_RATE)
     said: dict[str, Verdict] = {}
     for check in applicable(run):
-        if check.name not in hidden and check.title not in subjects and check.title not in said:
+        if check.title not in subjects and check.title not in said:
             said[check.title] = verdict(check, run)
     return sorted(said.values(), key=lambda each: not each.ticked)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rlplay.health.finding import Evidence, Finding, NoTick
 from rlplay.health.signal_checks import within_groups
-from rlplay.health.trend import WINDOW, ceiling, trend
+from rlplay.health.trend import WINDOW, ceiling, steady_trend, trend
 from rlplay.trace.metrics import ROUNDING
 from rlplay.trace.numbers import number, percent
 
@@ -25,6 +25,9 @@ def flat(run: Evidence) -> Finding | None:
     if not run.finished or found is None or found.rises or not learns or ceiling(run):
         return None
     if not found.falls and _higher_than_before(run):
+        return None
+    steady = steady_trend(run.series("reward"), WINDOW)
+    if steady is not None and steady.rises:
         return None
     how = "It falls" if found.falls else "Its trend is not distinguishable from flat"
     settings, remedies = _remedies(run, found.falls)
@@ -85,4 +88,7 @@ def risen(run: Evidence) -> str:
         return found.text
     if not found.falls and _higher_than_before(run):
         return f"higher on average in the last {WINDOW} updates than in the {WINDOW} before them, beyond chance"
+    steady = steady_trend(run.known("reward"), WINDOW)
+    if steady is not None and steady.rises:
+        return f"without single updates that stand out: {steady.text}"
     return NoTick(full or f"neither rises nor falls beyond chance: {found.text}")

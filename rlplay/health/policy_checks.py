@@ -39,7 +39,8 @@ FAR_AWAY, LOST = 1.0, 5.0
 tokens are e⁵ = 150 times as likely as under the reference, so the reference says little about it."""
 AT_FIRST = 0.05
 """KL to the reference in nats per token that an update with many steps may reach, and that no start from it has."""
-CRITIC = 8
+CRITIC, EXPLAINED = 8, 0.05
+"""Updates after which a critic should explain a share of the returns' variance, and that share."""
 ALL_ZERO = 5
 """Updates with a learning rate of 0 after which no schedule explains it."""
 
@@ -269,10 +270,13 @@ def near(run: Evidence) -> str:
 def critic(run: Evidence) -> Finding | None:
     """The critic predicts no better than a constant."""
     points = [(n, x) for n, x in run.series("explained_variance") if math.isfinite(x)]
-    if len(points) < CRITIC or max(x for _, x in points[-SLOW:]) > 0.05:
+    if len(points) < CRITIC or max(x for _, x in points[-SLOW:]) > EXPLAINED:
         return None
-    spread = run.mean("reward_std", SLOW)
+    spread, reward = run.mean("reward_std", SLOW), trend(run.known("reward"))
     if not spread or ceiling(run):
+        return None
+    untrained = run.stated("vf_coef") and not run.settings.vf_coef
+    if reward is not None and reward.rises and not untrained:  # advantages that teach are good enough
         return None
     now = f" ({number(run.settings.vf_coef)} now)" if "vf_coef" in run.on_record else ""
     return Finding(
@@ -293,4 +297,6 @@ def explains(run: Evidence) -> str:
         return NOT_USED if run.finished else ""
     if len(points) < CRITIC:
         return ""
-    return f"explained variance {number(max(x for _, x in points[-SLOW:]))}, the best of the last {SLOW} updates"
+    best = max(x for _, x in points[-SLOW:])
+    text = f"explained variance {number(best)}, the best of the last {SLOW} updates"
+    return text if best > EXPLAINED else NoTick(text)

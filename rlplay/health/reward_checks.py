@@ -157,13 +157,15 @@ def gamed(run: Evidence) -> Finding | None:
 
 def honest(run: Evidence) -> str:
     total = trend(run.known("reward"))
-    for name in run.history.names():
-        if name.startswith("gold/") and name.endswith("/mean"):
-            found = trend(run.known(name))
-            if found is None or total is None:
-                return ""
-            if not total.rises:
-                return NoTick("the reward does not rise, so nothing shows what it is gained by")
-            rose = f"while the reward rose from {number(total.first)} to {number(total.last)}"
-            return f"from {number(found.first)} to {number(found.last)} in {found.count} updates, {rose}"
-    return NoTick("no gold score")
+    scores = [name for name in run.history.names() if name.startswith("gold/") and name.endswith("/mean")]
+    courses = [found for name in scores if (found := trend(run.known(name))) is not None]
+    if not scores:
+        return NoTick("no gold score")
+    if not courses or total is None:
+        return ""
+    if not total.rises:
+        return NoTick("the reward does not rise, so nothing shows what it is gained by")
+    worst = min(courses, key=lambda found: found.last - found.first)
+    rose = f"while the reward rose from {number(total.first)} to {number(total.last)}"
+    text = f"from {number(worst.first)} to {number(worst.last)} in {worst.count} updates, {rose}"
+    return NoTick(text) if worst.last < worst.first or worst.falls else text

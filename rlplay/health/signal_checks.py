@@ -17,9 +17,14 @@ from rlplay.trace.text import visible
 
 EASY = 0.9
 DEAD = 0.5
+SOLVED = 0.8
+"""Share of the way from the lowest mean reward to the best answer's, from which equal groups are solved ones."""
 MOSTLY, GROUPS = 0.9, 16
 """Share of groups without signal from which the rest is too little: DAPO (arXiv:2503.14476) resamples to avoid it; and
 the groups that it takes to see this: if 70 % of the groups are equal, 16 in a row are with a probability of 0.3 %."""
+
+
+_NOTHING_TO_LEARN = "The reward cannot tell any two answers apart, so there is nothing to learn from."
 
 
 def same(run: Evidence) -> Finding | None:
@@ -31,23 +36,51 @@ def same(run: Evidence) -> Finding | None:
         return None
     if len(values) > 1 or None in values:
         return _easy(run)
-    earned = number(next(iter(values)) or 0.0)
+    paid = next(iter(values)) or 0.0
+    earned = number(paid)
     column, total = _contained(run)
     seen = ""
     if total:
         seen = f" {total} of them contain the value of their column “{visible(column)}”, and earned {earned} too."
+    why, change = _one_reward(paid, total / run.answers if column else None)
     return Finding(
         "same reward",
         f"Every answer earned exactly {earned}",
         f"All {run.answers} answers of {len(run.digests)} updates earned {earned}.{seen}",
-        "The reward cannot tell any two answers apart, so there is nothing to learn from. Often it compares things of "
-        "different types, such as the text “30” with the number 30, or reads another column."
-        if seen
-        else "The reward cannot tell any two answers apart, so there is nothing to learn from.",
-        "Read the reward function beside these answers; if it is right, the prompts are too hard or too easy.",
+        f"{_NOTHING_TO_LEARN} {why}",
+        change,
         ("reward_weights",),
         run.example,
         run.examples,
+    )
+
+
+def _one_reward(paid: float, right: float | None) -> tuple[str, str]:
+    """Why all answers earn the same, and what to change; `right` is the share of them that contain the right answer.
+
+    What is above 0 counts as paid.
+    """
+    read = "Read the reward function beside these answers"
+    if paid > 0 and right is not None and right >= EASY:
+        return "The answers are right: the model knows these prompts already.", "Take harder prompts."
+    if paid > 0:
+        wrong = ", those that do not contain that value too" if right else ""
+        return (
+            f"The reward pays every answer{wrong}: its test is always met, as by a pattern that matches an empty text, "
+            "or it returns a default.",
+            f"{read}, and try it on one that is plainly wrong.",
+        )
+    if right:
+        return (
+            "Often it compares things of different types, such as the text “30” with the number 30, or reads another "
+            "column.",
+            f"{read}, and try it on one that is plainly right.",
+        )
+    return (
+        "No answer earned anything: the reward looks for something that none of them contains, such as a format, or "
+        "the prompts are too hard.",
+        f"{read}, and try it on one that is plainly right. If it is paid, pay for steps on the way too, train on "
+        "examples first, or take easier prompts.",
     )
 
 
@@ -98,8 +131,9 @@ def _same_by_metrics(run: Evidence) -> Finding | None:
         "same reward",
         f"Every answer earned exactly {number(means[-1])}",
         f"The mean reward was {number(means[-1])} in all {len(means)} updates, and no answer earned more or less.",
-        "The reward cannot tell any two answers apart, so there is nothing to learn from.",
-        "Read the reward function beside some answers; if it is right, the prompts are too hard or too easy.",
+        _NOTHING_TO_LEARN,
+        "Read the reward function beside some answers, and try it on one that is plainly right and on one that is "
+        "plainly wrong.",
         ("reward_weights",),
     )
 
@@ -134,7 +168,7 @@ def _span(points: Points) -> str:
 
 def silent(run: Evidence) -> Finding | None:
     """The rewards say nothing: every advantage is 0, or most groups are flat and the baseline is their mean."""
-    if ceiling(run):
+    if ceiling(run) or _solved(run):
         return None
     grouped = within_groups(run)
     window = max(RECENT, math.ceil(GROUPS / run.groups))
@@ -168,6 +202,18 @@ def silent(run: Evidence) -> Finding | None:
     )
 
 
+def _solved(run: Evidence) -> str:
+    """The mean reward and the best one, if the reward has risen to where most groups are equal for being right.
+
+    This is below `ceiling`: where 9 of 10 groups are solved, their mean need not be.
+    """
+    mean, means = run.mean("reward", RECENT), [x for _, x in run.known("reward")]
+    best = max((each.best for each in run.recent(RECENT) if each.best is not None), default=None)
+    if mean is None or best is None or mean < best - (1 - SOLVED) * (best - min(means)):
+        return ""
+    return f"most prompts are solved: {number(mean)} of {number(best)} over the last {RECENT} updates"
+
+
 def within_groups(run: Evidence) -> bool:
     """Whether each answer is compared with the others to its prompt, so that a group of equal rewards has no signal."""
     return BASELINES[run.settings.baseline].siblings
@@ -176,6 +222,8 @@ def within_groups(run: Evidence) -> bool:
 def signal(run: Evidence) -> str:
     if full := ceiling(run):
         return NoTick(full) if run.metrics_only else f"at its ceiling: {full}"
+    if solved := _solved(run):
+        return solved
     if not within_groups(run):
         spread = run.known("reward_std")[-RECENT:]
         low = min((x for _, x in spread), default=0.0)

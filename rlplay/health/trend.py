@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,9 @@ from rlplay.trace.numbers import number
 WINDOW = 20
 """Updates to fit the line to; with fewer, hardly any slope of a reward is distinguishable from chance."""
 FEWEST = 5
+
+BESIDE, OUTLYING = 3, 8.0
+"""Neighbours on each side of a value, and the robust deviations from their median at which it is an outlier."""
 
 ARRIVED = 3
 """Updates at the ceiling after which a run has arrived there, even if its last WINDOW began lower."""
@@ -67,6 +71,29 @@ def trend(points: Points, fewest: int = FEWEST) -> Trend | None:
     left = y - slope * x
     error = math.sqrt(float(left @ left) / (len(known) - 2) / float(x @ x))
     return Trend(slope, _t95(len(known) - 2) * error, len(known), first, last, ends)
+
+
+def without_outliers(values: Sequence[float]) -> list[float]:
+    """The values, each that stands out from its neighbours replaced by their median.
+
+    It stands out if it is `OUTLYING` robust deviations away from the median of the seven around it; where more than
+    half of the values equal that median, none does.
+    """
+    x = np.array(values, dtype=np.float64)
+    if len(x) < 2 * BESIDE + 1:
+        return list(values)
+    near = np.lib.stride_tricks.sliding_window_view(np.pad(x, BESIDE, "symmetric"), 2 * BESIDE + 1)
+    middle = np.median(near, axis=1)
+    usual = 1.4826 * float(np.median(np.abs(x - middle)))
+    kept: list[float] = np.where((np.abs(x - middle) > OUTLYING * usual) & (usual > 0), middle, x).tolist()
+    return kept
+
+
+def steady_trend(points: Points, fewest: int = FEWEST) -> Trend | None:
+    """The trend without single values that stand out."""
+    known = [(n, value) for n, value in points if math.isfinite(value)][-WINDOW:]
+    values = without_outliers([value for _, value in known])
+    return trend([(n, value) for (n, _), value in zip(known, values, strict=True)], fewest)
 
 
 def _t95(freedom: int) -> float:

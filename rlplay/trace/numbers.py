@@ -45,4 +45,5 @@ def percent(share: float | None) -> str:
         return "–"
     if 0 < share < 0.0005:
         return "<0.1 %"
-    return ">99.9 %" if 0.9995 <= share < 1 else f"{100 * share:.1f} %"
+    text = f"{100 * share:.1f}"
+    return ">99.9 %" if 0.9995 <= share < 1 else f"{'0.0' if text == '-0.0' else real_minus(text)} %"

@@ -163,9 +163,11 @@ def test_a_critic_that_explains_nothing_says_how_little() -> None:
     assert unstated.change.startswith("Raise vf_coef, or")
     for other in (
         {"explained_variance": [*explained[:-1], 0.06]}, {"reward_std": [0.0] * 9}, {"reward_std": []},
-        {"reward": [0.1] + [0.95] * 8},
+        {"reward": [0.1] + [0.95] * 8}, {"reward": [0.1 * n for n in range(9)]},
     ):  # fmt: skip
         assert policy.critic(evidence(9, series | other)) is None
+    rising = evidence(9, series | {"reward": [0.1 * n for n in range(9)]}, settings={"vf_coef": 0.0})
+    assert policy.critic(rising) is not None
     assert policy.critic(evidence(7, {"explained_variance": [0.0] * 7, "reward_std": [0.3] * 7})) is None
 
 

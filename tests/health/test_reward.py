@@ -30,6 +30,13 @@ def test_one_reward_for_every_answer() -> None:
     other = signal.same(evidence(2, reward=0.0, contained=[{"row": 9, "col": 3}, {"col": 9}]))
     assert other is not None
     assert " 12 of them contain the value of their column “col”" in other.evidence
+    for paid, held, words in (
+        (1.0, 16, "The answers are right"), (1.0, 3, "those that do not contain that value too"),
+        (1.0, 0, "its test is always met"), (0.0, 0, "No answer earned anything"),
+    ):  # fmt: skip
+        found = signal.same(evidence(2, reward=paid, contained={"answer": held} if held else {}))
+        assert found is not None
+        assert words in found.cause
     bare = signal.same(evidence(2, reward=0.0, examples=()))
     assert bare is not None
     assert bare.place is None
@@ -186,6 +193,8 @@ def test_groups_that_teach_nothing() -> None:
         assert signal.silent(evidence(series=SILENT | series)) is None
     assert signal.silent(evidence(series=SILENT, settings={"baseline": "none"})) is None
     assert signal.silent(evidence(series=SILENT | {"reward": [0.1, *[0.95] * 5]})) is None
+    assert signal.silent(evidence(series=SILENT | {"reward": [0.4, *[0.89] * 5]})) is None
+    assert signal.silent(evidence(series=SILENT | {"reward": [0.4, *[0.87] * 5]})) is not None
     assert signal.silent(evidence(series=SILENT, groups=2)) is None, "8 updates are needed"
     assert (
         signal.silent(evidence(8, {name: [*x, 0.9, 0.9] for name, x in SILENT.items()}, groups=2, best=3)) is not None

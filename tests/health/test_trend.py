@@ -6,13 +6,15 @@ import msgspec
 import numpy as np
 import pytest
 
+from rlplay.health.collapse_checks import collapsed
 from rlplay.health.finding import Evidence
 from rlplay.health.flat_checks import flat, risen
 from rlplay.health.health_of_run import Health
-from rlplay.health.trend import WINDOW, trend
+from rlplay.health.trend import WINDOW, trend, without_outliers
 from rlplay.trace.records import Finished, Scored
 from rlplay.trace.run import Run
 from rlplay.trace.update import Update
+from tests.health.evidence import evidence
 from tests.recorded import SETTINGS, synthetic_update
 
 CHOSEN = SETTINGS
@@ -111,6 +113,18 @@ def test_a_reward_at_its_ceiling_is_reported():
     assert "flat: 0 ± 0 per update" in diagnosed([0.1] * 30), "nothing but rounding"
     assert "flat" in diagnosed([0.0] * 30, best=0.0), "all earn the most there is, and that is nothing"
     assert "flat" in diagnosed([0.5] + [0.0] * 30, best=0.0), "what was earned once is not reached"
+
+
+def test_single_updates_that_stand_out_hide_no_rise_and_are_no_collapse():
+    rising = [0.4 + 0.01 * n + 0.02 * (-1) ** n for n in range(30)]
+    rising[4], rising[12], rising[27] = 40.0, 40.0, -40.0
+    outlying = evidence(30, {"reward": rising})
+    assert flat(outlying) is None
+    assert risen(outlying).startswith("without single updates that stand out: +0.0")
+    assert collapsed(outlying) is None
+    assert without_outliers([0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0, 0.0]) == [0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert without_outliers(rising[5:12]) == rising[5:12]
+    assert without_outliers([1.0, 99.0]) == [1.0, 99.0]
 
 
 def test_remedies_follow_what_else_was_measured():

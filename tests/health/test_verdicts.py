@@ -8,6 +8,7 @@ from rlplay.health.examine import CHECKS, applicable, findings, verdict, verdict
 from rlplay.health.finding import NOT_USED, Check, Evidence, Finding, NoTick
 from rlplay.health.needs import ANSWERS, any_of, metric
 from rlplay.health.normal import normal
+from rlplay.health.reference_numbers import ReferenceGap
 from rlplay.health.run_kind import RunKind
 from rlplay.health.sampler_numbers import SamplerGap, Surprise
 from tests.health.evidence import curves, evidence
@@ -82,6 +83,18 @@ def test_what_a_run_learns_from(
     run = curves(2, {name: [0.0, 0.0] for name in metrics}, source, **settings)
     assert run.kind == kind
     assert all(kind in each.kinds for each in applicable(run))
+
+
+def ticks(run: Evidence) -> set[str]:
+    return {each.title for each in verdicts(run, findings(run)) if each.ticked}
+
+
+def test_nothing_is_ticked_that_a_finding_doubts() -> None:
+    """Neither what it explains, under any of the subject's checks, nor the setting that it would change."""
+    calm = {"kl": [0.0, 0.01, 0.02, 0.02, 0.02, 0.02], "learning_rate": [0.04] * 6}
+    assert {"KL to the reference", "Learning rate"} <= ticks(evidence(series=calm))
+    assert "KL to the reference" not in ticks(evidence(series=calm, reference=ReferenceGap(0.5, False, 0)))
+    assert "Learning rate" not in ticks(evidence(series=calm, shift=0.5))
 
 
 LOGGED = (

@@ -48,6 +48,7 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
         (evidence(reference=ReferenceGap(2e-4, False, 0)), "KL 0.0002 nats per token before the first step"),
     ],
     "End of answers": [
+        (evidence(), "all of the last 48 answers ended"),
         (evidence(cut=3), "39 of the last 48 answers ended before the max length"),
         (curves(3, {"completions/clipped_ratio": [0.1, 0.2, 0.0]}), "10.0 % of the answers of the last 3 updates were"),
         (evidence(ends_known=False, series={"completions/clipped_ratio": [0.1] * 6}), "10.0 % of the answers"),
@@ -114,6 +115,7 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
     "Signal": [
         (evidence(series={"frac_reward_zero_std": [0.3] * 6}), "70.0 % of the groups of the last 5 updates have ans"),
         (evidence(series={"reward": [0.1, *[0.95] * 5]}), "at its ceiling: "),
+        (evidence(series={"frac_reward_zero_std": [0.9] * 6, "reward": [0.4, *[0.89] * 5]}), "most prompts are solved"),
         (evidence(series={"reward_std": [0.1] * 6}, settings={"baseline": "none"}), "rewards differed in each of"),
         (curves(16, {"frac_reward_zero_std": [0.5] * 16}), "50.0 % of the groups of the last 16 updates"),
     ],
@@ -211,6 +213,12 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
     "Gold score": {
         "none": evidence(30, {"reward": RISING}),
         "the reward stays": evidence(30, {"reward": NOISY, "gold/a/mean": RISING}),
+        "a fall that may be chance": evidence(
+            30, {"reward": RISING, "gold/a/mean": [0.37, 0.1, 0.3, 0.05] * 6 + [0.36, 0.04] * 3}
+        ),
+        "one of two falls": evidence(
+            30, {"reward": RISING, "gold/a/mean": RISING, "gold/b/mean": [3 - 0.01 * x for x in RISING]}
+        ),
         "a gold score that is missing of late": evidence(30, {"reward": RISING, "gold/a/mean": [0.1, nan]}),
     },
     "Repetition": {
@@ -239,7 +247,10 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
         "none": evidence(), "large before anything was learned": evidence(series={"kl": [0.648, 0.7, 0.7]}),
         "far, while the reward rises": evidence(series={"kl": [0.0, 1.0, 2.0], "reward": RISING[:6]}),
     },
-    "Critic": {"none": evidence(), "few updates": evidence(series={"explained_variance": [0.3] * 6})},
+    "Critic": {
+        "none": evidence(), "no better than a constant": evidence(9, {"explained_variance": [0.0] * 9}),
+        "few updates": evidence(series={"explained_variance": [0.3] * 6}),
+    },
     "Signal": {
         "most groups are equal": evidence(series={"frac_reward_zero_std": [0.9] * 6}), "none logged": evidence(),
         "few groups": evidence(series={"frac_reward_zero_std": [0.3] * 6}, groups=1),

@@ -24,7 +24,17 @@ def test_signed(value, shown):
 
 @pytest.mark.parametrize(
     ("share", "shown"),
-    [(0.0, "0.0 %"), (1 / 2970, "<0.1 %"), (0.011, "1.1 %"), (0.9999, ">99.9 %"), (1.0, "100.0 %"), (None, "–")],
+    [
+        (0.0, "0.0 %"),
+        (1 / 2970, "<0.1 %"),
+        (0.011, "1.1 %"),
+        (0.9999, ">99.9 %"),
+        (1.0, "100.0 %"),
+        (None, "–"),
+        (-0.0, "0.0 %"),
+        (-1e-9, "0.0 %"),
+        (-0.25, "−25.0 %"),
+    ],
 )
 def test_a_share_is_nothing_or_all_only_where_it_is(share, shown):
     assert percent(share) == shown
