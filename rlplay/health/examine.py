@@ -9,6 +9,7 @@ from rlplay.health import flat_checks as flat
 from rlplay.health import held_out_checks as held_out
 from rlplay.health import mismatch_checks as mismatch
 from rlplay.health import policy_checks as policy
+from rlplay.health import rate_checks as rate
 from rlplay.health import reference_checks as reference
 from rlplay.health import reward_checks as reward
 from rlplay.health import reward_part_checks as part
@@ -86,7 +87,7 @@ CHECKS = (
     Check("same reward", "Differences in reward", signal.same, signal.differs,
           frozenset({"step too small", *_STALLED}), kinds=REWARDED, needs=(_DIFFERED,),
           enough=f"{FEWEST} answers of 2 updates"),
-    Check("step too small", _RATE, policy.no_rate, policy.some_rate, frozenset({"flat"}),
+    Check("step too small", _RATE, rate.no_rate, rate.enough_rate, frozenset({"no gradient", "rounding", "flat"}),
           needs=(metric("learning_rate"),), enough="an update with a rate above 0"),
     Check("no gradient", "Weights", weight.no_gradient, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),
     Check("rounding", "Weights", weight.rounded, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),

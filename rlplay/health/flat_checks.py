@@ -13,6 +13,8 @@ from rlplay.trace.metrics import ROUNDING
 from rlplay.trace.numbers import number, percent
 
 SLOW = 5
+USUAL_RATE = 1e-6
+"""The least learning rate that trainers have as default for learning from rewards with all weights (TRL, verl)."""
 PAID = 0.05
 """KL to the reference in nats per token from which its price may be what holds the reward."""
 CLIPPED = 0.3
@@ -56,6 +58,12 @@ def _remedies(run: Evidence, falls: bool) -> tuple[list[str], list[str]]:
     """What other metrics over the same updates suggest, the most certain cause first."""
     equal, clipped = run.mean("frac_reward_zero_std", WINDOW), run.mean("clip_ratio/region_mean", WINDOW)
     found: list[tuple[str, str]] = []
+    peak = max((rate for _, rate in run.known("learning_rate")), default=math.inf)
+    if not falls and 0 < peak < USUAL_RATE:
+        found.append((
+            "learning_rate",
+            f"The learning rate was at most {number(peak)}; {number(USUAL_RATE)} and more is usual: raise it.",
+        ))  # fmt: skip
     if falls:
         found.append(("learning_rate", "Go back to an earlier update and lower learning_rate."))
     if within_groups(run) and equal is not None and equal >= 0.5:

@@ -54,7 +54,8 @@ def memorised(run: Evidence) -> Finding | None:
     (begin, first), (end, last) = held[0], held[-1]
     gain = _near(trained, end) - _near(trained, begin)
     noise = _noise(run, "reward_std", run.batch)
-    noise += 0.0 if paired else _noise(run, "eval_reward_std", run.batch)
+    if paired is None:
+        noise += _noise(run, "eval_reward_std" if run.known("eval_reward_std") else "reward_std", run.batch)
     if gain < max(0.1 * abs(_near(trained, begin)), 2 * noise) or last - first > gain / 4:
         return None
     if paired is not None and (paired.prompts < FEW or paired.most > gain / 2):

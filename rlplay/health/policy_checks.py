@@ -41,8 +41,6 @@ AT_FIRST = 0.05
 """KL to the reference in nats per token that an update with many steps may reach, and that no start from it has."""
 CRITIC, EXPLAINED = 8, 0.05
 """Updates after which a critic should explain a share of the returns' variance, and that share."""
-ALL_ZERO = 5
-"""Updates with a learning rate of 0 after which no schedule explains it."""
 
 
 def too_far(run: Evidence) -> Finding | None:
@@ -87,31 +85,6 @@ def too_short(run: Evidence) -> Finding | None:
         ("learning_rate",),
         run.place("moved"),
     )
-
-
-def no_rate(run: Evidence) -> Finding | None:
-    """The learning rate is 0, not only while it warms up."""
-    rates = [rate for _, rate in run.series("learning_rate")]
-    stated = "learning_rate" in run.on_record and run.settings.learning_rate == 0
-    if not rates or any(rates) or not (stated or len(rates) >= ALL_ZERO):
-        return None
-    return Finding(
-        "step too small",
-        "The learning rate is 0",
-        f"The learning rate of every update so far, {len(rates)} of them, was 0.",
-        "With a learning rate of 0 no weight moves.",
-        "Set learning_rate above 0.",
-        ("learning_rate",),
-    )
-
-
-def some_rate(run: Evidence) -> str:
-    rates = run.known("learning_rate")
-    if not any(rate for _, rate in rates):
-        return ""
-    low, high = min(rate for _, rate in rates), max(rate for _, rate in rates)
-    span = number(low) if low == high else f"{number(low)} to {number(high)}"
-    return f"{span} in {len(rates)} {'update' if len(rates) == 1 else 'updates'}"
 
 
 def clipped(run: Evidence) -> Finding | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlplay.health.finding import Evidence, Points
+from rlplay.health.run_kind import REWARDED
 from rlplay.trace.numbers import number
 
 WINDOW = 20
@@ -99,6 +100,14 @@ def steady_trend(points: Points, fewest: int = FEWEST) -> Trend | None:
 def _t95(freedom: int) -> float:
     """Student's t, 97.5 %: so many standard errors are half of a 95 % interval. Off by at most 0.05 from 4 on."""
     return 1.96 + 2.37 / freedom + 2.8 / freedom**2
+
+
+def learns(run: Evidence, sure: float = 1.0) -> bool:
+    """Whether what is trained becomes better, by `sure` times what chance could do, or is as good as it can be."""
+    rewarded = run.kind in REWARDED
+    found = trend(run.series("reward" if rewarded else "loss"))
+    gain = 0.0 if found is None else found.slope if rewarded else -found.slope
+    return bool(rewarded and ceiling(run)) or (found is not None and gain > sure * found.margin)
 
 
 def ceiling(run: Evidence) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from rlplay.health.finding import Evidence, Finding, Points
+import math
+
+from rlplay.health.finding import Evidence, Finding, NoTick, Points
 from rlplay.health.run_kind import REWARDED
-from rlplay.health.trend import WINDOW, ceiling, trend
+from rlplay.health.trend import WINDOW, learns
 from rlplay.trace.numbers import number, percent
 
 ENOUGH, SURE = 3, 5
@@ -16,6 +18,8 @@ Adam's step is about the learning rate. In bfloat16 it moves a weight only if it
 of standard deviation 0.02, as in a trained model, at 1e-6 these are 1 %, at 1e-5 10 %. Measured on tiny models in
 bfloat16: 0 to 0.2 % at 1e-6 (3 seeds), in float32 at least 60 %.
 """
+EXACT = 1e-7
+"""Learning rate from which Adam's step moves a weight in float32: the numbers around 0.4 are 3e-8 apart."""
 HALF_PRECISION = 5e-4
 """Distance from 1 to the next number above which weights are in half precision: bfloat16 0.0078, float16 0.00098."""
 STEP = 5e-6
@@ -32,7 +36,9 @@ def no_gradient(run: Evidence) -> Finding | None:
         return None
     if len(norms) == ENOUGH and not any(norms):
         return _blocked(run, bool(changed))
-    return None if len(changed) < ENOUGH or _half(run) or _still_begins(run) else _elsewhere(run, norms)
+    if len(changed) < ENOUGH or _half(run) or _still_begins(run) or _newest_rate(run) < EXACT:
+        return None
+    return _elsewhere(run, norms)
 
 
 def _blocked(run: Evidence, looked: bool) -> Finding:
@@ -67,6 +73,11 @@ def _elsewhere(run: Evidence, norms: list[float]) -> Finding:
     )
 
 
+def _newest_rate(run: Evidence) -> float:
+    """The newest learning rate; infinite if none is on record."""
+    return next((x for _, x in reversed(run.known("learning_rate"))), math.inf)
+
+
 def _with_signal(run: Evidence) -> set[int]:
     """The updates whose gradient is not meant to be 0."""
     if run.kind not in REWARDED:
@@ -89,7 +100,7 @@ def rounded(run: Evidence) -> Finding | None:
     if len(changed) < ENOUGH or not _half(run) or _still_begins(run):
         return None
     most, norm = max(x for _, x in changed), run.mean("grad_norm", ENOUGH)
-    if most >= ROUNDED or norm == 0 or _learns(run):
+    if most >= ROUNDED or norm == 0 or learns(run):
         return None
     gap = _newest(run, "weights/rounding", 1)[-1][1]
     kind = "bfloat16" if gap > 4 * HALF_PRECISION else "float16"
@@ -121,14 +132,6 @@ def _still_begins(run: Evidence) -> bool:
     return bool(rates) and (not rates[-1] or rates[-1] > rates[0])
 
 
-def _learns(run: Evidence, sure: float = 1.0) -> bool:
-    """Whether what is trained becomes better, by `sure` times what chance could do, or is as good as it can be."""
-    rewarded = run.kind in REWARDED
-    found = trend(run.series("reward" if rewarded else "loss"))
-    gain = 0.0 if found is None else found.slope if rewarded else -found.slope
-    return bool(rewarded and ceiling(run)) or (found is not None and gain > sure * found.margin)
-
-
 def move(run: Evidence) -> str:
     changed, step = _newest(run, "weights/changed", 1), _newest(run, "weights/step", 1)
     if changed and step and changed[-1][1] >= ROUNDED and step[-1][1] >= STEP:
@@ -138,13 +141,14 @@ def move(run: Evidence) -> str:
     norms = [x for n, x in run.known("grad_norm") if n in taught][-WINDOW:]
     if changed or len(norms) < ENOUGH or not all(norms):
         return ""
-    return f"gradient norm {number(min(norms))} to {number(max(norms))} in {len(norms)} updates"
+    text = f"gradient norm {number(min(norms))} to {number(max(norms))} in {len(norms)} updates"
+    return f"{text}, and it learns" if learns(run) else NoTick(f"{text}; whether they move, weights/changed would tell")
 
 
 def few(run: Evidence) -> Finding | None:
     """Only vectors are trained, such as the scale of one norm."""
     matrices, trained = _newest(run, "weights/matrices", 1), _newest(run, "weights/trained", 1)
-    if not matrices or not trained or matrices[-1][1] or len(run.known("weights/matrices")) < SURE or _learns(run, 2.0):
+    if not matrices or not trained or matrices[-1][1] or len(run.known("weights/matrices")) < SURE or learns(run, 2.0):
         return None
     return Finding(
         "few weights",
@@ -164,13 +168,15 @@ def _share(share: float) -> str:
 def small_steps(run: Evidence) -> Finding | None:
     """The weights hardly move; where no pass after the step says how far the policy moved, they themselves tell."""
     taught = _with_signal(run)
-    moved = [x for n, x in run.known("weights/step") if n in taught][-SURE:]
-    if len(moved) < SURE or max(moved) >= STEP or _still_begins(run) or _learns(run):
+    moved = [x for n, x in run.known("weights/step") if n in taught]
+    rates = [x for _, x in run.known("learning_rate")]
+    begins = bool(rates) and (not any(rates) or rates[-1] > rates[-ENOUGH:][0])
+    if len(moved) < SURE or max(moved) >= STEP or begins or learns(run):
         return None
     return Finding(
         "step too small",
         "The steps are too small",
-        f"Each of the last {len(moved)} updates moved the weights by at most {number(max(moved))} of their norm (the "
+        f"Each of {len(moved)} updates moved the weights by at most {number(max(moved))} of their norm (the "
         "median over the tensors that were looked at).",
         f"The {run.learning_rate} is too small: a hundred such updates, all in one direction, do not change what the "
         "model says.",

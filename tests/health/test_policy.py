@@ -9,8 +9,10 @@ import pytest
 
 from rlplay.health import flat_checks as flat
 from rlplay.health import policy_checks as policy
+from rlplay.health import rate_checks as rate
+from rlplay.health.examine import findings, verdicts
 from rlplay.health.finding import Finding
-from tests.health.evidence import evidence, seen_at
+from tests.health.evidence import curves, evidence, seen_at
 
 RISING = [0.1 * n for n in range(1, 31)]
 NOISY = [0.5 + (-1) ** n * 0.1 for n in range(40)]
@@ -57,12 +59,29 @@ def test_steps_that_lead_nowhere() -> None:
 
 
 def test_a_learning_rate_of_0_is_named_at_once() -> None:
-    found = policy.no_rate(evidence(1, {"learning_rate": [0.0]}, settings={"learning_rate": 0.0}))
+    found = rate.no_rate(evidence(1, {"learning_rate": [0.0]}, settings={"learning_rate": 0.0}))
     assert found is not None
     assert found.title == "The learning rate is 0"
     assert found.change == "Set learning_rate above 0."
     warming = evidence(2, {"learning_rate": [0.0, 1e-6]}, settings={"learning_rate": 1e-5})
-    assert policy.no_rate(warming) is None
+    assert rate.no_rate(warming) is None
+
+
+def test_a_learning_rate_that_leads_nowhere_is_named_and_one_that_may_rise_yet_is_not() -> None:
+    decaying = [1.2e-8 * n / 24 for n in range(23, -1, -1)]
+    series = {"learning_rate": decaying, "reward": NOISY[:24], "grad_norm": [1.0, 1.2] * 12, "reward_std": [0.5] * 24}
+    run = curves(24, series)
+    (found,) = findings(run)
+    assert found.title == "The learning rate is far too small"
+    assert found.evidence == "It was at most 1.15e-8 in 24 updates."
+    assert not {each.title for each in verdicts(run, [found]) if each.ticked} & {"Learning rate", "Weights"}
+    for other in (
+        {"learning_rate": decaying[::-1]}, {"learning_rate": [x * 3 for x in decaying]}, {"reward": RISING[:24]},
+        {"learning_rate": decaying[:4]}, {"weights/step": [1e-5] * 24},
+    ):  # fmt: skip
+        assert rate.no_rate(curves(24, series | other)) is None
+    stated = curves(24, series | {"learning_rate": decaying[::-1]}, learning_rate=1.2e-8)
+    assert rate.no_rate(stated) is not None
 
 
 def test_repetition_is_the_mean_of_three_updates() -> None:

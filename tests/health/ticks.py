@@ -63,13 +63,17 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
         (curves(5, {"reward_std": [0.1, 0.0, 0.3, 0.2, 0.1]}), "the standard deviation of the rewards was 0 to 0.3 in"),
     ],
     "Learning rate": [
-        (curves(3, {"learning_rate": [0.0, 1e-6, 2e-6]}), "0 to 2e-6 in 3 updates"),
-        (curves(1, {"learning_rate": [1e-6]}), "1e-6 in 1 update"),
+        (curves(6, {"learning_rate": [0.0, *[1e-6] * 5], "reward": RISING[:6]}), "0 to 1e-6 in 6 updates, with which"),
+        (evidence(1, {"learning_rate": [1e-6]}), "1e-6 in 1 update; one moves up to 5.0 % of the probability"),
+        (evidence(series=MOVED | {"learning_rate": [1e-6] * 6}),
+         "1e-6 in 6 updates; one moves the weights by up to 0.0001 of their norm"),
     ],
     "Weights": [
         (evidence(series=MOVED), "update 6 changed 90.0 % of some thousands, a tensor by 0.0001 of its norm"),
-        (curves(3, {"grad_norm": [1.0, 2.0, 1.5], "reward_std": [0.1] * 3}), "gradient norm 1 to 2 in 3 updates"),
-        (curves(3, {"grad_norm": [1.0, 2.0, 1.5]}, "TRL 1.16.0 SFTTrainer"), "gradient norm 1 to 2 in 3 updates"),
+        (curves(6, {"grad_norm": [1.0, 2.0] * 3, "reward_std": [0.1] * 6, "reward": RISING[:6]}),
+         "gradient norm 1 to 2 in 6 updates, and it learns"),
+        (curves(6, {"grad_norm": [1.0, 2.0] * 3, "loss": RISING[6:0:-1]}, "TRL 1.16.0 SFTTrainer"),
+         "gradient norm 1 to 2 in 6 updates, and it learns"),
     ],
     "Turns": [(evidence(turns=CONTINUED), "12 prompts begin with an earlier prompt")],
     "Tokens of others": [(evidence(trained=COVERED), "none of 30 tokens that an environment wrote")],
@@ -168,6 +172,7 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
         "all equal": curves(6, {"reward_std": [0.0] * 6, "reward": [0.1, *[0.2] * 5]}),
     },
     "Learning rate": {
+        "nothing shows that it is enough": curves(30, {"learning_rate": [0.04] * 30, "reward": NOISY[:30]}),
         "warming up": curves(2, {"learning_rate": [0.0, 0.0]}), "none logged": curves(2, {"reward": [0.0, 0.0]}),
     },
     "Turns": {"no prompt goes on": evidence(turns=TurnNumbers()), "none": evidence()},
@@ -186,6 +191,7 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
         "they change by next to nothing": evidence(series=MOVED | {"weights/step": [1e-6] * 6}),
         "few updates": curves(2, {"grad_norm": [1.0] * 2}, "TRL 1.16.0 SFTTrainer"),
         "a gradient of 0 among them": curves(4, {"grad_norm": [1.0, 1.0, 0.0, 1.0]}, "TRL 1.16.0 SFTTrainer"),
+        "nothing says that they move": curves(6, {"grad_norm": [1.0, 2.0] * 3, "reward_std": [0.1] * 6}),
         "nothing says what there was to learn": curves(4, {"grad_norm": [1.0] * 4}), "none": evidence(),
     },
     "Reward parts": {
