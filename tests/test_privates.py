@@ -13,6 +13,7 @@ DOCUMENTED = {
     # Keys in files that W&B, trackio and transformers write.
     "rlplay.foreign.curve_files.rows": {"_type", "_name_or_path"},
     "rlplay.foreign.curve_files.text_tables": {"_step"},
+    "rlplay.trace.over_steps": {"_s"},  # how the names of verl's seconds end
     # Texts that occur in pickles, which are compared and never looked up.
     "rlplay.foreign.torch_file": {
         "_codecs", "_frombuffer", "_rebuild_tensor", "_rebuild_tensor_v2", "_reconstruct", "_reconstructor",

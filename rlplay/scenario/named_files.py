@@ -43,8 +43,8 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
             return beside(entry)
         place, colon, function = entry.rpartition(":")
         if not (place.endswith(".py") or is_module(place)) or not function.isidentifier():
-            forms = "MODULE:FUNCTION or FILE.py:FUNCTION, e.g. score.py:short"
-            forms += ", or of a file NAME.yaml with a judge" * (kind == "a reward")
+            judge = ", or NAME.yaml for a judge," * (kind == "a reward")
+            forms = f"MODULE:FUNCTION or FILE.py:FUNCTION{judge} e.g. score.py:short"
             raise ScenarioError(f"{kind} takes the form {forms}; got {quote(entry)}")
         return entry if is_module(place) else f"{beside(place)}{colon}{function}"
 

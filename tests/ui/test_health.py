@@ -198,6 +198,7 @@ async def test_pages_lead_from_the_problems_to_what_is_below_them():
         await pressed(pilot, "h")
         panel = app.screen.query_one(VerticalScroll)
         await until(pilot, lambda: panel.max_scroll_y > 0)
+        assert panel.scroll_y == 0, "the summary is in sight"
         await pressed(pilot, "pagedown")
         await until(pilot, lambda: panel.scroll_y > 0)
         await pressed(pilot, "pageup")

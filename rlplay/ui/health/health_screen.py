@@ -112,7 +112,7 @@ class HealthScreen(Following[None]):
         options.display = bool(found)
         if found:
             options.highlighted = min(at, len(found) - 1)
-            options.focus()
+            options.focus(scroll_visible=False)  # the summary is above it
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
