@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_LAST = ("epoch", "num_tokens", "num_input_tokens_seen", "learning_rate")
+_LAST = ("epoch", "num_tokens", "num_input_tokens_seen", "learning_rate", "kl_coef")
 """How far training is, and what holds at its end."""
 
 

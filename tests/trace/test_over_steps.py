@@ -1,4 +1,4 @@
-"""What an update's number is made of: every name that a trainer of TRL 1.16 logs."""
+"""What an update's number is made of: every name that a trainer of TRL 1.16 logs, and rlplay's β."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ VALUES = (3.0, 7.0, 2.0)
 EXPECTED = {"mean": 4.0, "sum": 12.0, "max": 7.0, "min": 2.0, "last": 2.0}
 NAMES = {
     "last": """
-        epoch num_tokens learning_rate num_input_tokens_seen
+        epoch num_tokens learning_rate kl_coef num_input_tokens_seen
     """,
     "sum": """
         step_time perf/step_s perf/fwd_s perf/fwd_bwd_s perf/optimizer_s perf/rollout_wait_s perf/weight_sync_s
