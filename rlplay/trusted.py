@@ -26,11 +26,13 @@ import msgspec
 
 from rlplay import paths
 from rlplay.neighbours import with_imports
+from rlplay.plain_yaml import PlainYamlError, plain_yaml
+from rlplay.trace.text import visible
 
 SERVED = (".yaml", ".yml")
 """Endings of files that name no code, but a server to which prompts and answers go."""
 _MOST_NAMED = 5
-_ADDRESS, _KEY = re.compile(r"https?://[^\s'\"#,}]+"), re.compile(r"^key:\s*['\"]?(\w+)", re.MULTILINE)
+_PASSWORD = re.compile(r"(?<=://)[^/?#]*@")
 
 
 class Grants(msgspec.Struct, frozen=True):
@@ -167,15 +169,25 @@ def consequences(places: Iterable[str]) -> str:
 
 
 def _addresses(each: str) -> str:
-    """Where prompts and answers go: an address, or those in a file, with the name of the key that goes with them."""
+    """Where prompts and answers go: an address, or those in a file, with the name of the key that goes with them.
+
+    They are read as the one who sends reads them, so that the question is about what is done.
+    """
     if is_address(each):
         return each
     try:
-        text = Path(each).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return each
-    keys = "".join(f" with the key ${name}" for name in _KEY.findall(text))
-    return f"{' or '.join(dict.fromkeys(_ADDRESS.findall(text))) or 'the address'}{keys} (named in {each})"
+        content = plain_yaml(Path(each).read_bytes().decode())
+        found = [content[word] for word in ("judge", "teacher") if content.get(word)]
+        key = f" with the key ${content['key']}" if content.get("key") else ""
+        named = " or ".join(without_password(address) for address in found) or "no address"
+    except (OSError, UnicodeDecodeError, PlainYamlError, AttributeError, TypeError):
+        return f"an address that cannot be read (named in {each})"
+    return f"{visible(named + key)} (named in {each})"
+
+
+def without_password(address: str) -> str:
+    """An address that may be shown: without what stands before the host, as a name and a password."""
+    return _PASSWORD.sub("…@", address)
 
 
 def described(each: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from rlplay.containment import OwnError
 from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.trace.text import quote
+from rlplay.trusted import without_password
 from rlplay.user_code import imported, in_one_line
 
 _LARGEST = 1_000_000
@@ -98,7 +99,14 @@ def is_of_library(entry: object) -> bool:
 
 
 def read_entry(text: str) -> Entry:
-    """The parts of a name. Raises OwnError, one line, if it names nothing, or an option cannot be read."""
+    """The parts of a name. Raises OwnError, one line, if it names nothing, or an option cannot be read.
+
+    A password in an address is refused, as run files keep the name and screens show it.
+    """
+    if text != without_password(text):
+        raise OwnError(
+            f"environment {quote(without_password(text))}: its address holds a password, which run files would keep"
+        )
     kind, _, rest = text.partition(":")
     name, _, query = rest.partition("?")
     if not name:

@@ -13,7 +13,7 @@ from rlplay.containment import OwnError
 from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.tasks.task import Completion, Message, Steps
 from rlplay.trace.text import quote
-from rlplay.trusted import SERVED, UntrustedError, source
+from rlplay.trusted import SERVED, UntrustedError, source, without_password
 from rlplay.user_code import in_one_line
 
 
@@ -97,6 +97,11 @@ def _read(path: Path, content: bytes) -> Served:
         raise OwnError(f"{path}: {error}") from None
     if bool(found.judge) == bool(found.teacher):
         raise OwnError(f"{path}: it has a judge or a teacher: the address of the server that is asked")
+    if found.address != without_password(found.address):
+        raise OwnError(
+            f"{path}: {without_password(found.address)} holds a password, which would be shown; "
+            "rlplay sends a key: set an environment variable to it, and write key: ITS_NAME"
+        )
     if not found.address.startswith(("http://", "https://")):
         raise OwnError(f"{path}: an address begins with http:// or https://; got {quote(found.address)}")
     if found.judge and "{answer}" not in found.prompt:

@@ -55,6 +55,12 @@ def test_a_bad_name_is_one_line(text: str, problem: str) -> None:
     assert library_code(text) == []
 
 
+def test_a_password_in_an_address_is_refused_and_not_shown() -> None:
+    with pytest.raises(OwnError, match="its address holds a password") as error:
+        read_entry("openenv:http://me:s3cret@localhost:8000?size=0")
+    assert "s3cret" not in str(error.value)
+
+
 def test_what_runs_and_what_is_asked_is_known_before_it_does() -> None:
     assert library_code("reasoning-gym:chain_sum") == ["reasoning_gym"]
     assert library_code("verifiers:me/my-env") == ["verifiers", "my_env"]

@@ -187,6 +187,36 @@ def test_nobody_is_asked_whom_the_user_has_not_agreed_to(tmp_path: Path) -> None
         assert server.bodies == []
 
 
+@pytest.mark.parametrize(
+    ("content", "asked"),
+    [
+        ('judge: https://a.example/v1\n"key": MY_KEY', "https://a.example/v1 with the key $MY_KEY"),
+        ("judge: https://a.example/v1\nkey : MY_KEY", "https://a.example/v1 with the key $MY_KEY"),
+        ("judge: https://a.example/v1\nkey:\n  MY_KEY", "https://a.example/v1 with the key $MY_KEY"),
+        ('{judge: "https://a.example/v1", key: MY_KEY}', "https://a.example/v1 with the key $MY_KEY"),
+        ('# https://b.example/v1\nteacher: "\\x68ttps://a.example/v1"', "https://a.example/v1"),
+        ('judge: "https://b.example,me@a.example/v1"', "https://…@a.example/v1"),
+        ('judge: "https://a.example/\\e[2Jv1"', "https://a.example/␛[2Jv1"),
+        ("judge: http://a.example/v1\nteacher: http://b.example", "http://a.example/v1 or http://b.example"),
+        ("model: m", "no address"),
+        ("judge: [", "an address that cannot be read"),
+        ("judge: [http://a.example]", "an address that cannot be read"),
+        ("- judge: http://a.example", "an address that cannot be read"),
+    ],
+)
+def test_the_question_is_about_what_would_be_sent(content: str, asked: str, tmp_path: Path) -> None:
+    path = tmp_path / "judge.yaml"
+    path.write_text(content)
+    assert consequences([str(path)]) == f"send prompts and answers to {asked} (named in {path})"
+
+
+def test_a_password_in_an_address_is_refused_and_not_shown(tmp_path: Path) -> None:
+    entry = written(tmp_path, "http://me:s3cret@127.0.0.1:1/v1")
+    with pytest.raises(OwnError, match=r"http://…@127\.0\.0\.1:1/v1 holds a password") as error:
+        load_reward(entry)
+    assert "s3cret" not in str(error.value) + consequences([entry])
+
+
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     with serving(lambda body: said("7")) as server:
         entry = written(tmp_path, server.address)
