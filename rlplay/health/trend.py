@@ -116,8 +116,8 @@ def ceiling(run: Evidence) -> str:
     Where only metrics are on record, nothing says what the best answer earns; a plateau after a rise stands for it.
     """
     if run.newest is None:
-        return _plateau([value for _, value in run.known("reward")])
-    means, best = [value for _, value in run.known("reward")], run.newest.best
+        return _plateau(without_outliers([value for _, value in run.known("reward")]))
+    means, best = without_outliers([value for _, value in run.known("reward")]), run.newest.best
     if not means or best is None:
         return ""
     lowest = min(means)

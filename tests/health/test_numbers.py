@@ -11,9 +11,10 @@ import pytest
 
 from rlplay.health.broken_numbers import Pull, Unfit, hardest, of_one_token, unfit, without_tokens
 from rlplay.health.digest import TokenPlace
+from rlplay.health.examine import findings
 from rlplay.health.finding import NoTick
 from rlplay.health.finite_checks import finite, not_finite
-from rlplay.health.spike_checks import spike, steady
+from rlplay.health.spike_checks import lasting, spike, steady
 from rlplay.trace.records import Credited, Sampled, Scored, Stepped, spans
 from rlplay.trace.update import Update
 from tests.health.evidence import curves, evidence
@@ -190,7 +191,7 @@ def test_a_gradient_that_is_many_times_the_usual() -> None:
     found = spike(curves(13, {"grad_norm": [*NORMS, 40.0]}, max_grad_norm=1.0))
     assert found is not None
     assert found.evidence.startswith(
-        "The gradient norm of update 13 is 40, 71.1 times the upper quartile of the others"
+        "The gradient norm of update 13 is 40, 77.4 times what two thirds of the others stay below, 0.517."
     )
     assert "max_grad_norm scales it to 1." in found.evidence
     assert found.place is None
@@ -200,7 +201,7 @@ def test_a_gradient_that_is_many_times_the_usual() -> None:
 @pytest.mark.parametrize(
     ("norms", "seen"),
     [
-        ([*NORMS, 3.3], False),  # less than six times
+        ([*NORMS, 3.0], False),  # less than six times
         ([*NORMS, 3.6], True),
         ([*NORMS[:10], 40.0], False),  # too few
         ([40.0, *NORMS, *NORMS], False),  # long ago
@@ -216,6 +217,29 @@ def test_how_far_out_a_gradient_has_to_be(norms: list[float], seen: bool) -> Non
     assert (spike(run) is not None) == seen
     if not seen and len([x for x in norms if x > 0]) >= 12:
         assert "6 would show" in steady(run)
+
+
+SPIKED = {
+    "grad_norm": [*NORMS[:8], 40.0, *NORMS * 2],
+    "reward": [0.1 * n for n in range(8)] + [-9.0] + [0.9, 0.8] * 2 + [0.5, 0.61] * 10,
+}
+
+
+def test_a_gradient_after_which_nothing_rises_comes_first_however_long_ago() -> None:
+    run = curves(33, SPIKED)
+    lost = curves(33, SPIKED | {"reward": [0.1 * n for n in range(8)] + [-9.0] + [0.3, 0.32] * 12})
+    assert [each.name for each in findings(lost)] == ["spike"]
+    found = lasting(lost)
+    assert found is not None
+    assert "In the 8 updates before it the median reward was 0.35, in the last 10 it is 0.31." in found.evidence
+    assert found.change.startswith("Go back to before update 9.")
+    assert lasting(run) is None
+    assert not isinstance(steady(curves(33, {"grad_norm": [*NORMS, *NORMS, *NORMS[:9]]})), NoTick)
+    assert isinstance(steady(run), NoTick)
+    away = curves(33, SPIKED | {"kl": [0.1] * 9 + [2.0] * 24})
+    found = lasting(away)
+    assert found is not None
+    assert "the median KL to the reference was 0.1, in the last 10 it is 2." in found.evidence
 
 
 @pytest.mark.parametrize(
