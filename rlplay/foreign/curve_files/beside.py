@@ -10,7 +10,7 @@ from pathlib import Path
 from rlplay.foreign.curve_files.event_files import EventFiles
 from rlplay.foreign.curve_files.formats import METRIC_FILES, curve_log, event_folders, open_json_lines
 from rlplay.foreign.curve_files.names import NAMES, known_as
-from rlplay.foreign.curve_files.rows import CurveLog, Scalars, StartedAgainError
+from rlplay.foreign.curve_files.rows import CurveLog, Scalars, read_rows
 from rlplay.foreign.curve_files.trainer_state import NAME as TRAINER_STATE
 from rlplay.foreign.curve_files.trainer_state import TrainerState
 from rlplay.foreign.foreign_run import ForeignRunError
@@ -74,13 +74,7 @@ class Beside:
         return same >= _MOSTLY * len(pairs)
 
     def _take(self) -> None:
-        try:
-            rows = self._log.fresh()
-        except StartedAgainError:
-            self._known, rows = {}, self._log.fresh()
-        except OSError as error:
-            raise ForeignRunError(f"{self._log.path} cannot be read ({error.strerror or error})") from None
-        for step, scalars in rows:
+        for step, scalars in read_rows(self._log, self._known.clear):
             own = {name: value for logged, value in scalars.items() if (name := known_as(logged))}
             self._known.setdefault(step, {}).update(own)
             self._news.add(step)

@@ -13,7 +13,7 @@ import numpy as np
 from rlplay.algorithms.settings import ANY_LOSS
 from rlplay.foreign.assemble import finished
 from rlplay.foreign.curve_files.names import is_held_out, known_as, tells_of_a_step
-from rlplay.foreign.curve_files.rows import CurveLog, Scalars, StartedAgainError
+from rlplay.foreign.curve_files.rows import CurveLog, Scalars, read_rows
 from rlplay.foreign.foreign_run import ForeignRunError, beginning
 from rlplay.record.format import Ended
 from rlplay.trace.history import History
@@ -89,14 +89,7 @@ class CurveRun:
 
     def fresh(self) -> list[AnyRecord]:
         """The records of the rows that came since the last call."""
-        try:
-            rows = self._log.fresh()
-        except StartedAgainError:
-            self._stored = self._stored or self._curves
-            self._curves, self._newest, self._count = _Curves(), {}, 0
-            rows = self._log.fresh()
-        except OSError as error:
-            raise ForeignRunError(f"{self.path} cannot be read ({error.strerror or error})") from None
+        rows = read_rows(self._log, self._forget)
         found: list[AnyRecord] = []
         changed: dict[_Part, None] = {}
         for step, logged in rows:
@@ -110,6 +103,11 @@ class CurveRun:
             return [*found, *self._records(changed)]
         stored, self._stored = self._stored, None
         return list(self._lacking(stored))
+
+    def _forget(self) -> None:
+        """All that was read is void; the run file holds it."""
+        self._stored = self._stored or self._curves
+        self._curves, self._newest, self._count = _Curves(), {}, 0
 
     def _take(self, step: int, scalars: Scalars) -> dict[_Part, None]:
         """Add the numbers of a row to its update; the parts of the update that they change."""

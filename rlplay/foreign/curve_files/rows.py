@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+
+from rlplay.foreign.foreign_run import ForeignRunError
 
 Scalars = dict[str, float]
 LAST_STEP = 10**9
@@ -15,6 +17,8 @@ LONGEST_LINE = 2**24
 """Bytes of a line with the numbers of one step."""
 MEDIA = "_type"
 """The key by which W&B and trackio mark a table, a picture or a histogram."""
+_COMPARED = 4096
+"""Bytes of the first and the last line that was read, by which a file is known again: a copy has another inode."""
 _WORDS = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf, "inf": math.inf, "-inf": -math.inf}
 """How JSON files write what JSON has no number for."""
 
@@ -120,20 +124,42 @@ class Tail:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._offset = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with the first line again."""
+        self._offset, self._first, self._last = 0, b"", b""
 
     def lines(self) -> Iterable[bytes]:
-        """The new lines. Raises ValueError if one is too long, StartedAgainError if the file has become shorter."""
+        """The new lines. Raises ValueError if one is too long, StartedAgainError if what was read is not there now."""
         with self.path.open("rb") as file:
-            size = file.seek(0, 2)
-            if size < self._offset:
-                self._offset = 0
-                raise StartedAgainError
-            file.seek(self._offset)
+            for place, seen in ((0, self._first), (self._offset - len(self._last), self._last)):
+                file.seek(place)
+                if file.read(len(seen)) != seen:
+                    self.restart()
+                    raise StartedAgainError
             while line := file.readline(LONGEST_LINE + 1):
                 if not line.endswith(b"\n"):
                     if len(line) > LONGEST_LINE:
                         raise ValueError(f"a line has more than {LONGEST_LINE} bytes")
                     return
                 self._offset += len(line)
+                self._first, self._last = self._first or line[:_COMPARED], line[-_COMPARED:]
                 yield line
+
+
+def read_rows(log: CurveLog, forget: Callable[[], None]) -> list[Row]:
+    """The rows that came since the last call; `forget` is called first if the file is another one than before.
+
+    Raises ForeignRunError if the file is damaged or cannot be read.
+    """
+    try:
+        try:
+            return log.fresh()
+        except StartedAgainError:
+            forget()
+            return log.fresh()
+    except StartedAgainError:
+        raise ForeignRunError(f"{log.path} is being written anew; look again later") from None
+    except OSError as error:
+        raise ForeignRunError(f"{log.path} cannot be read ({error.strerror or error})") from None

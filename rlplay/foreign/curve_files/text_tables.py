@@ -16,7 +16,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlplay.foreign.curve_files.rows import LONGEST_LINE, Row, Scalars, Tail, as_number, as_step, numbers, parsed
+from rlplay.foreign.curve_files.rows import (
+    LONGEST_LINE,
+    Row,
+    Scalars,
+    StartedAgainError,
+    Tail,
+    as_number,
+    as_step,
+    numbers,
+    parsed,
+)
 from rlplay.foreign.foreign_run import ForeignRunError
 
 METRICS = "metrics.jsonl"
@@ -40,7 +50,12 @@ class JsonLines:
 
     def fresh(self) -> list[Row]:
         """The whole lines that came since the last call, those without a step left out."""
-        return [row for tail in self._tails for row in metric_lines(tail)]
+        try:
+            return [row for tail in self._tails for row in metric_lines(tail)]
+        except (StartedAgainError, ForeignRunError, OSError):
+            for tail in self._tails:  # also what came of the other files is not handed over
+                tail.restart()
+            raise
 
 
 def metric_lines(tail: Tail) -> list[Row]:
@@ -117,6 +132,9 @@ class CsvTable:
                     self._heading = cells
                 elif (row := self._row(cells)) is not None:
                     found.append(row)
+        except StartedAgainError:
+            self._heading = []
+            raise
         except (ValueError, csv.Error) as error:
             raise ForeignRunError(f"{self.path} is damaged ({error}); copy it again") from None
         return found
