@@ -142,6 +142,14 @@ def test_both_grow(tmp_path: Path) -> None:
     assert copy.pull() == 0
 
 
+def test_any_number_of_steps_costs_nothing(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "rlplay")
+    recorder.begin("a trainer", {})
+    recorder.end(1, {"reward": 0.125}, trainer_steps=(0, 2**52))
+    events(tmp_path / "runs" / "host", logged(updates=1))
+    assert series(Copy(tmp_path).path, "tensorboard/mine") == [(1, 1.5)]
+
+
 def test_curves_can_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recorded(tmp_path / "out")
     events(tmp_path / "elsewhere", logged())

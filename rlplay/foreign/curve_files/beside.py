@@ -101,7 +101,10 @@ class Beside:
     def _numbers(self, update: int) -> Scalars:
         """The numbers of an update, from those of its steps."""
         first, last = self._history.clock.steps(update) or (update, update)
-        rows = [self._known[step] for step in sorted(self._known.keys() & {*range(first, last + 1)})]
+        steps = range(first, last + 1)  # as many as a recording says, so only the fewer are walked through
+        few = last - first < len(self._known)
+        known = (step for step in steps if step in self._known) if few else sorted(s for s in self._known if s in steps)
+        rows = [self._known[step] for step in known]
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: over_steps(name, [row[name] for row in rows if name in row]) for name in names}
 
