@@ -68,6 +68,18 @@ def compared(t: Terminal) -> None:
     t.settle()
 
 
+def pressed(*keys: str, updates: int = 0) -> Callable[[Terminal], None]:
+    """A scene that these keys, one after the other, lead to; of a live run after so many updates."""
+
+    def play(t: Terminal) -> None:
+        _updates(t, updates)
+        for key in keys:
+            t.press(key)
+            t.settle()
+
+    return play
+
+
 class Scene(NamedTuple):
     """What is played in a terminal of which size, and the part of it that the picture shows; None: all of it.
 
@@ -82,6 +94,7 @@ class Scene(NamedTuple):
 
 
 THINK = ["learn-to-think"]
+SUMS = [*THINK, "--task", "arithmetic"]
 CLIPS = [*THINK, "--set", "num_iterations=4", "--set", "learning_rate=1e-3"]
 SCENES = {
     "opening": Scene((112, 34), [], opening),
@@ -91,6 +104,14 @@ SCENES = {
     "surrogate": Scene((112, 34), CLIPS, surrogate, 4),
     "clipping": Scene((112, 36), CLIPS, clipped, 4),
     "compared": Scene((160, 45), THINK, compared),
+    "health": Scene((112, 34), [*SUMS, "--reward", "tests/sick/rewards.py:as_text"], pressed("h"), 4),
+    "weights": Scene((112, 34), THINK, pressed("W", updates=2)),
+    "timeline": Scene((112, 34), THINK, pressed("g"), 8),
+    "learning-map": Scene((112, 34), THINK, pressed("E"), 10),
+    "probe": Scene((112, 34), THINK, pressed("i")),
+    "knobs": Scene((112, 34), THINK, pressed("k", "b", ".", "3", updates=4)),
+    "conversation": Scene((112, 34), ["guess"], pressed(), 4),
+    "pair": Scene((112, 34), ["dpo"], pressed("x", "p", "p", "p", "p"), 14),
 }
 
 
