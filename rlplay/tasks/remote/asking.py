@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,10 @@ _BACKOFF, _LONGEST_WAIT = 0.5, 60.0
 """Seconds before the first retry, doubled for each further one; and the longest that a server may ask for."""
 _TOO_MANY = 0.25
 """Of the answers, the share that may fail before the run waits."""
+_LONGEST = 64 * 2**20
+"""Bytes of a reply; a teacher's, with all that it may say of 100,000 tokens, has half as many."""
+_MOST_TOKENS = 10**9
+"""That a reply may say it took; more is a mistake."""
 _MILLION = 1e6
 
 
@@ -58,14 +63,17 @@ async def ask(place: str, served: Served, path: str, bodies: list[dict[str, Any]
 
     Nothing more is sent once so many have failed that the run has to wait. Raises OwnError if there is no key.
     """
-    asked, headers, url = Asked([None] * len(bodies)), served.headers(place), f"{served.address}/{path}"
+    asked, secret, url = Asked([None] * len(bodies)), served.secret(place), f"{served.address}/{path}"
     keys = [replies.key_of(url, body) for body in bodies]
     known = replies.known(keys)
     new = {key: body for key, body in zip(keys, bodies, strict=True) if key not in known}
     asked.cached = len(bodies) - len(new)
     failed, fresh = dict[str, str](), dict[str, Any]()
     begun, turn = time.monotonic(), asyncio.Semaphore(served.parallel)
-    async with httpx2.AsyncClient(headers=headers, timeout=served.seconds) as client:
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    limits = httpx2.Limits(max_connections=served.parallel)  # none waits for another's connection
+    async with httpx2.AsyncClient(headers=headers, timeout=None, limits=limits) as client:  # `_Server` has the time
+        server = _Server(client, url, served, secret)
 
         async def one(key: str, body: dict[str, Any]) -> None:
             async with turn:
@@ -73,7 +81,7 @@ async def ask(place: str, served: Served, path: str, bodies: list[dict[str, Any]
                     failed[key] = "not asked, as others had failed"
                     return
                 try:
-                    fresh[key] = await _reply(client, url, body, served.retries)
+                    fresh[key] = await server.reply(body)
                     asked.calls += 1
                 except _NoReplyError as error:
                     failed[key] = str(error)
@@ -81,9 +89,7 @@ async def ask(place: str, served: Served, path: str, bodies: list[dict[str, Any]
         await asyncio.gather(*(one(key, body) for key, body in new.items()))
     replies.keep(fresh)
     asked.seconds = time.monotonic() - begun if new else 0.0
-    used = [each.get("usage") or {} for each in fresh.values()]
-    counts = ([each.get(name) for each in used] for name in ("prompt_tokens", "completion_tokens"))
-    asked.tokens = tuple(sum(n for n in each if isinstance(n, int)) for each in counts)  # type: ignore[assignment]
+    asked.tokens = _tokens(fresh.values(), "prompt_tokens"), _tokens(fresh.values(), "completion_tokens")
     for number, key in enumerate(keys):
         if key in failed:
             asked.failures[number] = failed[key]
@@ -92,42 +98,73 @@ async def ask(place: str, served: Served, path: str, bodies: list[dict[str, Any]
     return asked
 
 
+def _tokens(given: Iterable[dict[str, Any]], name: str) -> int:
+    """How many tokens the replies say that they took; what is no such number counts for nothing."""
+    used = (each["usage"].get(name) for each in given if isinstance(each["usage"], dict))
+    return sum(count for count in used if type(count) is int and 0 <= count <= _MOST_TOKENS)
+
+
 class _NoReplyError(Exception):
     """Why a request got no reply: one line."""
 
 
-async def _reply(client: httpx2.AsyncClient, url: str, body: dict[str, Any], retries: int) -> dict[str, Any]:
-    """What the server sends. Raises _NoReplyError once trying again does not help."""
-    for left in range(retries, -1, -1):
-        wait = _BACKOFF * 2 ** (retries - left)
-        try:
-            response = await client.post(url, json=body)
-        except httpx2.TimeoutException:
-            problem = f"no reply within {client.timeout.read:g} s"
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            problem = _line(f"{type(error).__name__}: {error}")
-        else:
-            if response.status_code == httpx2.codes.OK:
-                return _content(response)
-            problem = _line(f"HTTP {response.status_code}: {response.text}")
-            if response.status_code not in _AGAIN and response.status_code < httpx2.codes.INTERNAL_SERVER_ERROR:
-                raise _NoReplyError(problem)
-            asks = response.headers.get("Retry-After", "")
-            wait = min(float(asks), _LONGEST_WAIT) if asks.isascii() and asks.isdecimal() else wait
-        if left:
-            await asyncio.sleep(wait)
-    raise _NoReplyError(problem)
+@dataclass(frozen=True)
+class _Server:
+    """Whom all requests go to. What it says is shown without the key, which it may repeat."""
+
+    client: httpx2.AsyncClient
+    url: str
+    served: Served
+    secret: str
+
+    async def reply(self, body: dict[str, Any]) -> dict[str, Any]:
+        """What the server sends. Raises _NoReplyError once trying again does not help."""
+        for left in range(self.served.retries, -1, -1):
+            wait = _BACKOFF * 2 ** (self.served.retries - left)
+            try:
+                status, headers, content = await self._sent(body)
+            except TimeoutError:
+                problem = f"no reply within {self.served.seconds:g} s"
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                problem = self._line(f"{type(error).__name__}: {error}")
+            else:
+                if status == httpx2.codes.OK:
+                    return _content(content)
+                problem = self._line(f"HTTP {status}: {content.decode(errors='replace')}")
+                if status not in _AGAIN and status < httpx2.codes.INTERNAL_SERVER_ERROR:
+                    raise _NoReplyError(problem)
+                asks = headers.get("Retry-After", "")
+                wait = min(float(asks), _LONGEST_WAIT) if asks.isascii() and asks.isdecimal() else wait
+            if left:
+                await asyncio.sleep(wait)
+        raise _NoReplyError(problem)
+
+    async def _sent(self, body: dict[str, Any]) -> tuple[int, httpx2.Headers, bytes]:
+        """Status, headers and content of the reply to one request. Raises TimeoutError if it is not all there in time.
+
+        The time is of the whole request: a server that sends a byte now and then would hold it for ever.
+        """
+        content = bytearray()
+        async with (
+            asyncio.timeout(self.served.seconds),
+            self.client.stream("POST", self.url, json=body) as response,
+        ):
+            async for part in response.aiter_bytes():
+                content += part
+                if len(content) > _LONGEST:
+                    raise _NoReplyError(f"the reply has more than {_LONGEST:,} bytes")
+            return response.status_code, response.headers, bytes(content)
+
+    def _line(self, text: str) -> str:
+        hidden = text.replace(self.secret, f"${self.served.key}") if self.secret else text
+        return visible(brief(" ".join(hidden.split())))
 
 
-def _content(response: httpx2.Response) -> dict[str, Any]:
+def _content(content: bytes) -> dict[str, Any]:
     try:
-        found = response.json()
+        found = json.loads(content)
     except (ValueError, RecursionError):
         raise _NoReplyError("the reply is not JSON") from None
     if not isinstance(found, dict) or not isinstance(found.get("choices"), list) or not found["choices"]:
         raise _NoReplyError("the reply has no choices; does the address end in /v1?")
     return {"choices": found["choices"][:1], "usage": found.get("usage")}
-
-
-def _line(text: str) -> str:
-    return visible(brief(" ".join(text.split())))

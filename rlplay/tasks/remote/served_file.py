@@ -40,13 +40,18 @@ class Served(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The server's."""
         return (self.judge or self.teacher).rstrip("/")
 
-    def headers(self, place: str) -> dict[str, str]:
-        """What goes with a request. Raises OwnError, one line, if there is no key."""
+    def secret(self, place: str) -> str:
+        """The API key, which goes with each request; "" if none does. Raises OwnError, one line, if it is no key."""
         if not self.key:
-            return {}
-        if not (key := os.environ.get(self.key, "").strip()):
+            return ""
+        if not (secret := os.environ.get(self.key, "").strip()):
             raise OwnError(f"{place}: the environment variable {self.key} is not set; it holds the key for this server")
-        return {"Authorization": f"Bearer {key}"}
+        if not (secret.isascii() and secret.isprintable()):
+            raise OwnError(
+                f"{place}: the environment variable {self.key} is no key: it has a line break, or a character that is "
+                "not ASCII"
+            )
+        return secret
 
 
 Ask = Callable[..., Awaitable[Sequence[float | Steps | None]]]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Answer = Callable[[dict[str, Any]], tuple[int, Any]]
-"""A status and a reply, JSON or bytes, to the body of a request."""
+"""A status and a reply to the body of a request: JSON, bytes, or an iterator of bytes that may never end."""
+
+_LONG = 10**6
+"""Bytes that are promised of an iterator."""
 
 
 class Server:
@@ -41,19 +44,26 @@ def serving(answer: Answer) -> Iterator[Server]:
                 server.open += 1
                 server.most_open = max(server.most_open, server.open)
             status, reply = server.answer(body)
-            content = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+            content = [reply] if isinstance(reply, bytes) else reply
+            if not isinstance(content, (list, Iterator)):
+                content = [json.dumps(reply).encode()]
             with server.lock:
                 server.open -= 1
             self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
+            length = sum(map(len, content)) if isinstance(content, list) else _LONG
+            self.send_header("Content-Length", str(length))
             self.end_headers()
-            self.wfile.write(content)
+            with suppress(ConnectionError):  # it was given up
+                self.wfile.writelines(content)
 
         def log_message(self, *_: object) -> None:
             pass
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
+    class Http(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 200
+
+    http = Http(("127.0.0.1", 0), Handler)
     server.address = f"http://127.0.0.1:{http.server_address[1]}/v1"
     thread = threading.Thread(target=http.serve_forever, daemon=True)
     thread.start()

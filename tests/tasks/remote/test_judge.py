@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +161,68 @@ def test_a_reply_that_does_not_come_is_given_up(tmp_path: Path) -> None:
                 scored(written(tmp_path, server.address, seconds=0.2, retries=0), ["4"])
         finally:
             over.set()
+
+
+def test_nor_is_one_waited_for_that_never_ends(tmp_path: Path) -> None:
+    over = threading.Event()
+
+    def drops() -> Iterator[bytes]:
+        while not over.wait(0.01):
+            yield b" "
+
+    with serving(lambda body: (200, drops())) as server:
+        try:
+            with pytest.raises(OwnError, match=r"no reply within 0\.3 s"):
+                scored(written(tmp_path, server.address, seconds=0.3, retries=0), ["4"])
+        finally:
+            over.set()
+
+
+def test_a_reply_has_a_longest_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "_LONGEST", 1000)
+    with serving(lambda body: (200, itertools.repeat(b" " * 100))) as server:
+        with pytest.raises(OwnError, match="the reply has more than 1,000 bytes"):
+            scored(written(tmp_path, server.address), ["4"])
+        assert len(server.bodies) == 1
+
+
+def test_more_than_a_hundred_requests_may_be_open(tmp_path: Path) -> None:
+    together = threading.Barrier(110, timeout=20)
+
+    def answer(body: dict[str, Any]) -> tuple[int, Any]:
+        together.wait()
+        return said("1")
+
+    with serving(answer) as server:
+        scores, _, _ = scored(written(tmp_path, server.address, parallel=110), [str(n) for n in range(110)])
+    assert scores == [1.0] * 110
+
+
+@pytest.mark.parametrize(
+    "usage", ["many", {"prompt_tokens": True, "completion_tokens": -5}, {"prompt_tokens": 10**400}]
+)
+def test_what_is_no_count_of_tokens_counts_for_nothing(usage: Any, tmp_path: Path) -> None:
+    status, reply = said("3")
+    with serving(lambda body: (status, reply | {"usage": usage})) as server:
+        scores, metrics, _ = scored(written(tmp_path, server.address, price="[1, 1]"), ["4"])
+    assert (scores, metrics["kind/tokens"], metrics["kind/cost"]) == ([3.0], 0, 0)
+
+
+def test_a_key_that_the_server_repeats_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    wanted = r"HTTP 401: Wrong key: Bearer \$MY_KEY"
+    with serving(lambda body: (401, b"Wrong key: Bearer sk-secret")) as server, pytest.raises(OwnError, match=wanted):
+        scored(written(tmp_path, server.address, key="MY_KEY"), ["4"])
+
+
+@pytest.mark.parametrize("key", ["sk-secret\nsk-other", "sk-secreté"])
+def test_what_is_no_key_is_not_sent(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", key)
+    with serving(lambda body: said("1")) as server:
+        with pytest.raises(OwnError, match="the environment variable MY_KEY is no key") as error:
+            scored(written(tmp_path, server.address, key="MY_KEY"), ["4"])
+        assert server.bodies == []
+    assert "secret" not in str(error.value)
 
 
 def test_the_key_goes_to_the_server_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
