@@ -7,6 +7,7 @@ token that reaches over the border of prompt and answer is not counted.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +41,9 @@ def teacher(place: str, name: str, served: Served) -> Ask:
         for number, (reply, start, answer) in enumerate(zip(asked.found, before, answers, strict=True)):
             found = steps_in(reply, start + answer, len(start)) if reply is not None else []
             if found is None or (reply is not None and answer and not found):
-                asked.failures[number] = "no log-probabilities of the prompt's tokens; it needs echo with logprobs"
+                asked.failures[number] = (
+                    "not a log-probability of each token of the prompt; it needs echo with logprobs"
+                )
             steps.append(found or [])
         asked.check(place, served.address)
         asked.log(name, served, log_metric)
@@ -53,7 +56,10 @@ def teacher(place: str, name: str, served: Served) -> Ask:
 
 def steps_in(reply: dict[str, Any], text: str, begin: int) -> Steps | None:
     """The log-probabilities of the tokens of `text` from its character `begin` on, each with the characters after
-    `begin` up to the token's end; None if the reply does not hold them, or its tokens do not spell the text."""
+    `begin` up to the token's end; None if the reply does not hold them, or its tokens do not spell the text.
+
+    A token without one, as the first of all, is left out; a value that is no finite number is not passed on.
+    """
     choice = reply["choices"][0]
     found = choice.get("logprobs") if isinstance(choice, dict) else None
     if not isinstance(found, dict):
@@ -63,11 +69,14 @@ def steps_in(reply: dict[str, Any], text: str, begin: int) -> Steps | None:
         return None
     if (places := _places([str(token) for token in tokens], text)) is None:
         return None
-    return [
-        (until - begin, float(value))
+    own = [
+        (until - begin, value)
         for (start, until), value in zip(places, values, strict=True)
-        if begin <= start < len(text) and isinstance(value, (int, float))
+        if begin <= start < len(text) and value is not None
     ]
+    if not all(type(value) in (int, float) and abs(value) <= sys.float_info.max for _, value in own):
+        return None
+    return [(until, float(value)) for until, value in own]
 
 
 def _places(tokens: list[str], text: str) -> list[tuple[int, int]] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_each_token_at_its_end(tmp_path: Path) -> None:
 
 def test_a_server_without_log_probabilities_is_a_line(tmp_path: Path) -> None:
     reply = {"choices": [{"text": "a", "logprobs": None}]}
-    wanted = "no log-probabilities of the prompt's tokens; it needs echo with logprobs"
+    wanted = "not a log-probability of each token of the prompt; it needs echo with logprobs"
     with serving(lambda body: (200, reply)) as server, pytest.raises(OwnError, match=wanted):
         scored(tmp_path, server.address, ["wx"])
 
@@ -87,7 +88,8 @@ def test_parts_of_a_character_count_where_they_stand() -> None:
     [
         echo(["other", "words"], [None, -1.0]), echo(["ab"], [None, -1.0]), {"choices": [None]}, {"choices": [{}]},
         {"choices": [{"logprobs": {"tokens": 3, "token_logprobs": []}}]},
+        *(echo(["ab", "cdefghijk"], [None, value]) for value in (math.nan, -math.inf, -(10**400), True, "1")),
     ],
 )  # fmt: skip
-def test_tokens_that_do_not_spell_the_text_count_for_nothing(reply: dict[str, Any]) -> None:
+def test_a_reply_without_a_number_for_each_token_of_the_text_counts_for_nothing(reply: dict[str, Any]) -> None:
     assert steps_in(reply, "abcdefghijk", 2) is None
