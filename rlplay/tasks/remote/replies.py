@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from rlplay import paths
@@ -23,39 +23,36 @@ def key_of(address: str, body: dict[str, Any]) -> str:
 
 
 def known(keys: list[str]) -> dict[str, Any]:
-    """The replies to those requests that were asked before."""
-    found = {key: json.loads(_memory[key]) for key in keys if key in _memory}
-    with _table() as table:
+    """The replies to those requests that were asked before; what is damaged is asked again."""
+    kept: dict[str, Any] = {key: _memory[key] for key in keys if key in _memory}
+    with suppress(OSError, sqlite3.Error), _table() as table:
         for key in keys:
-            if table is None:
-                break
             row = table.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
             if row is not None:
-                found[key] = json.loads(row[0])
+                kept[key] = row[0]
+    found = dict[str, Any]()
+    for key, reply in kept.items():
+        with suppress(ValueError, TypeError, RecursionError):
+            found[key] = json.loads(reply)
     return found
 
 
 def keep(replies: dict[str, Any]) -> None:
-    """Keep replies for later."""
-    rows = [(key, json.dumps(reply).encode()) for key, reply in replies.items()]
-    with _table() as table:
-        if table is None:
-            _memory.update(rows)
-            return
-        table.executemany("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", rows)
-        table.execute("DELETE FROM replies WHERE rowid <= (SELECT MAX(rowid) FROM replies) - ?", (_MOST,))
-        table.commit()
+    """Keep replies for later; where nothing can be written, as on a full disk, for this process."""
+    rows = {key: json.dumps(reply).encode() for key, reply in replies.items()}
+    try:
+        with _table() as table:
+            table.executemany("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", rows.items())
+            table.execute("DELETE FROM replies WHERE rowid <= (SELECT MAX(rowid) FROM replies) - ?", (_MOST,))
+            table.commit()
+    except (OSError, sqlite3.Error):
+        _memory.update(rows)
 
 
 @contextmanager
-def _table() -> Iterator[sqlite3.Connection | None]:
-    """The file's table; None if there can be none, as on a full disk."""
-    try:
-        paths.home().mkdir(parents=True, exist_ok=True)
-        opened = sqlite3.connect(paths.home() / "replies.sqlite3", timeout=30)
+def _table() -> Iterator[sqlite3.Connection]:
+    """The file's table. Raises OSError or sqlite3.Error if there can be none."""
+    paths.home().mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(paths.home() / "replies.sqlite3", timeout=30)) as opened:
         opened.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply BLOB)")
-    except (OSError, sqlite3.Error):
-        yield None
-        return
-    with closing(opened):
         yield opened

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -358,3 +360,31 @@ def test_where_nothing_can_be_written_it_is_remembered_here(tmp_path: Path, monk
         for _ in range(2):
             assert scored(entry, ["4"])[0] == [1.0]
         assert len(server.bodies) == 1
+
+
+def test_nor_is_a_reply_lost_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = sqlite3.connect
+
+    def full(*arguments: Any, **named: Any) -> sqlite3.Connection:
+        made = connect(*arguments, **named)
+        made.execute("PRAGMA max_page_count=3")
+        return made
+
+    monkeypatch.setattr(sqlite3, "connect", full)
+    with serving(lambda body: said("1" + " " * 20_000)) as server:
+        entry = written(tmp_path, server.address)
+        for _ in range(2):
+            assert scored(entry, ["full"])[0] == [1.0]
+        assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("damage", [b"\xff\x00", None, "{"])
+def test_a_damaged_reply_is_asked_for_again(damage: Any, tmp_path: Path) -> None:
+    with serving(lambda body: said("1")) as server:
+        entry = written(tmp_path, server.address)
+        scored(entry, ["4"])
+        with closing(sqlite3.connect(tmp_path / "home" / "replies.sqlite3")) as table:
+            assert table.execute("UPDATE replies SET reply = ?", (damage,)).rowcount == 1
+            table.commit()
+        assert scored(entry, ["4"])[0] == [1.0]
+        assert len(server.bodies) == 2
