@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlplay.health import chosen_checks as chosen
 from rlplay.health import imitation_checks as imitation
 from rlplay.health import pair_checks as pair
 from rlplay.health.finding import Check, Problem
@@ -29,8 +30,8 @@ GIVEN_CHECKS = (
     Check("lopsided", "Labels of both kinds", pair.lopsided, pair.even, frozenset(), frozenset({"kto"}), (ANSWERS,)),
     Check("overfit", "Held-out loss", imitation.overfit, imitation.holds, frozenset(), GIVEN, (metric("eval_loss"),),
           f"{imitation.EVALUATIONS} evaluations"),
-    Check("displaced", "Chosen answers", pair.displaced, pair.stays_likely, frozenset(), COMPARED,
-          (metric("logps/chosen"),), f"{2 * pair.SAME} updates"),
+    Check("displaced", "Chosen answers", chosen.displaced, chosen.stays_likely, frozenset(), COMPARED,
+          (metric("logps/chosen", "rewards/chosen"),), f"{2 * chosen.ENDS} updates"),
     Check("no preference", "Preference", pair.no_preference, pair.learned, frozenset(), _PAIRED,
           (metric("rewards/accuracies", "accuracy"),), f"{WINDOW} updates"),
     Check("flat", "Loss", imitation.stuck, imitation.falls, frozenset(), _TAUGHT, (_LOSS,), "8 updates"),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from rlplay.health.counts import WinCount
 from rlplay.health.finding import NOT_USED, Evidence, Finding, NoTick
 from rlplay.health.pair_numbers import PairNumbers
-from rlplay.health.reference_checks import USUAL
 from rlplay.health.trend import WINDOW, trend
 from rlplay.trace.numbers import number, percent
 
@@ -26,12 +24,6 @@ preferences have 55 to 70 %; helpful answers of the lesson "dpo" 92 %, where the
 SWAPPED, JUDGED = 0.4, 30
 """Share of pairs whose chosen answer is the better one, below which labels are the wrong way round, and pairs for it:
 of 30 right ones with a fifth of errors, 12 and fewer are right with a probability of 1e-6."""
-FELL = 0.2
-"""Share of its log-probability by which a chosen answer has become less likely, besides that the trend falls.
-
-Healthy tiny runs gained 30 to 50 % (9 runs). Pairs that differ in one token of six, at a learning rate of 0.01, lost
-4 times as much as they began with (3 seeds).
-"""
 LOPSIDED = 10
 """Answers of one label for each of the other, from which KTO hears only one of them."""
 
@@ -167,57 +159,6 @@ def learned(run: Evidence) -> str:
     mean, error = float(last.mean()), float(last.std(ddof=1)) / math.sqrt(len(last))
     text = f"the chosen answer was ahead in {percent(mean)} of the pairs of the last {len(last)} updates"
     return text if mean - 3 * error > HALF else NoTick(f"{text}, not beyond chance")
-
-
-def displaced(run: Evidence) -> Finding | None:
-    """Chosen answers become much less likely; rejected ones even more so."""
-    chosen, rejected = _moved(run, "logps/chosen"), _moved(run, "logps/rejected")
-    if chosen is None or not chosen.falls or chosen.begin - chosen.end < FELL * abs(chosen.begin):
-        return None
-    ratio, beta = run.mean("rewards/chosen", SAME), run.settings.beta if run.stated("beta") else USUAL
-    if ratio is not None and -ratio < beta * FELL / 2 * abs(chosen.begin):  # then it is the answers that are others
-        return None
-    other = ""
-    if rejected is not None:
-        other = f", that of rejected ones from {number(rejected.begin)} to {number(rejected.end)}"
-    return Finding(
-        "displaced",
-        "Chosen answers become less likely, too",
-        f"The log-probability of chosen answers fell from {number(chosen.begin)} to {number(chosen.end)} nats in "
-        f"{chosen.updates} updates{other}.",
-        "A loss of pairs trains only the difference. Where both answers share most of their tokens, or the steps are "
-        "large, both become less likely, and what neither says becomes likelier.",
-        "Add imitation of the chosen answer (a loss with an SFT term), raise beta, or lower learning_rate; leave out "
-        "pairs that hardly differ.",
-        ("beta", "learning_rate"),
-        run.place("longest"),
-    )
-
-
-class _Moved(NamedTuple):
-    """The means of the first and of the last `SAME` values of a metric, and whether it fell beyond chance."""
-
-    begin: float
-    end: float
-    updates: int
-    falls: bool
-
-
-def _moved(run: Evidence, name: str) -> _Moved | None:
-    values = np.array([x for _, x in run.known(name)], dtype=np.float64)
-    if len(values) < 2 * SAME:
-        return None
-    begin, end = values[:SAME], values[-SAME:]
-    noise = math.sqrt((float(begin.var(ddof=1)) + float(end.var(ddof=1))) / SAME)
-    return _Moved(float(begin.mean()), float(end.mean()), len(values), float(begin.mean() - end.mean()) > 2 * noise)
-
-
-def stays_likely(run: Evidence) -> str:
-    chosen = _moved(run, "logps/chosen")
-    if chosen is None:
-        return ""
-    text = f"from {number(chosen.begin)} to {number(chosen.end)} nats in {chosen.updates} updates"
-    return NoTick(f"{text}: a loss of pairs may lower both, as it trains their difference") if chosen.falls else text
 
 
 def lopsided(run: Evidence) -> Finding | None:

@@ -75,7 +75,7 @@ def _differs_by_metrics(run: Evidence) -> Finding | None:
     else:
         found = max((abs(dict(run.known(name)).get(first or 0, 0.0)) for name in IMPLICIT), default=0.0)
         beta = run.settings.beta if run.stated("beta") and run.settings.beta else USUAL
-        if not _compares(run) or found / beta < NATS:
+        if not compares(run) or found / beta < NATS:
             return None
         said = f"{number(found / beta)} nats per answer (an implicit reward of {number(found)})"
     return _other_model(
@@ -84,7 +84,7 @@ def _differs_by_metrics(run: Evidence) -> Finding | None:
     )
 
 
-def _compares(run: Evidence) -> bool:
+def compares(run: Evidence) -> bool:
     """Whether pairs are compared with a reference."""
     free = any(word in run.source for word in ("CPO", "ORPO", "SimPO"))
     return run.kind in COMPARED and not free and run.settings.loss_type not in ("simpo", "cpo", "orpo")
@@ -113,7 +113,7 @@ def _moves_along(run: Evidence) -> Finding | None:
         said = f"In each of the last {len(later)} updates, every token has the same log-probability under both"
     else:
         metrics = [x for name in IMPLICIT for n, x in run.known(name) if n - 1 in moved]
-        if later or not _compares(run) or len(metrics) < 2 * SURE or any(metrics):
+        if later or not compares(run) or len(metrics) < 2 * SURE or any(metrics):
             return None
         said = f"The implicit rewards were exactly 0 in each of {len(metrics) // 2} updates"
     return Finding(

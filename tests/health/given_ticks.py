@@ -26,7 +26,10 @@ GIVEN_TICKED: dict[str, list[tuple[Evidence, str]]] = {
         (curves(6, {"accuracy": [0.4, 0.7, 0.8, 0.9, 0.8, 0.9]}, RM), "the chosen answer was ahead in 75.0 % of the"),
     ],
     "Chosen answers": [
-        (curves(10, {"logps/chosen": [-14.0 + n for n in range(10)]}, DPO), "from −12 to −7 nats in 10 updates"),
+        (curves(10, {"logps/chosen": [-14.0 + n for n in range(10)]}, DPO),
+         "logps/chosen went from −12 to −7 in 10 updates; a loss of 2 nats, to a seventh, would show"),
+        (curves(10, {"logps/chosen": [-1.0, -3.0] * 5, "rewards/chosen": [0.0] + [-0.1] * 9}, DPO, beta=0.1),
+         "rewards/chosen is −0.1 at beta 0.1; logps/chosen went from −1.8 to −2.2"),
     ],
     "Held-out loss": [(curves(3, {"eval_loss": [2.0, 1.5, 1.6]}, SFT), "from 2 to 1.6 in 3 evaluations, lowest 1.5")],
     "Loss": [(curves(12, {"loss": FALLING}, SFT), "from 1.9 to 1 in 12 updates")],
@@ -48,7 +51,8 @@ GIVEN_NOT_TICKED: dict[str, dict[str, Evidence]] = {
         }, DPO),
     },
     "Chosen answers": {
-        "falling": curves(10, {"logps/chosen": [-14.0 - n / 9 for n in range(10)]}, DPO),
+        "falling": curves(10, {"logps/chosen": [-14.0 - n / 3 for n in range(10)]}, DPO),
+        "answers too different to tell": curves(10, {"logps/chosen": [-14.0, -18.0] * 5}, DPO),
         "few updates": curves(9, {"logps/chosen": [-14.0] * 9}, DPO),
     },
     "Held-out loss": {"few": curves(2, {"eval_loss": [2.0, 1.5]}, SFT), "none": curves(2, {"loss": [2.0, 1.5]}, SFT)},

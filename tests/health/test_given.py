@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlplay.health import chosen_checks as chosen
 from rlplay.health import imitation_checks as imitation
 from rlplay.health import pair_checks as pair
 from rlplay.health.counts import WinCount
@@ -109,15 +110,34 @@ def test_pairs_from_which_nothing_is_learned() -> None:
 def test_chosen_answers_that_become_unlikely() -> None:
     falling = [-20.0 - n for n in range(10)]
     sick = {"logps/chosen": falling, "rewards/chosen": [-0.1 * n for n in range(10)]}
-    found = pair.displaced(curves(10, sick, DPO))
+    found = chosen.displaced(curves(10, sick, DPO))
     assert found is not None
-    assert "fell from −22 to −27 nats in 10 updates" in found.evidence
-    assert pair.displaced(curves(10, sick | {"rewards/chosen": [0.0] * 10}, DPO)) is None, "other answers"
-    assert pair.displaced(curves(10, sick | {"logps/chosen": [-20.0 - n / 2 for n in range(10)]}, DPO)) is None
-    assert pair.displaced(curves(9, {name: x[:9] for name, x in sick.items()}, DPO)) is None
-    assert pair.displaced(curves(10, {"logps/chosen": falling}, "TRL 1.16.0 CPOTrainer")) is not None
+    assert found.evidence.startswith("A chosen answer has lost 5 ± 2 nats since training began")
+    assert found.evidence.endswith("logps/chosen went from −22 to −27 in 10 updates.")
+    assert chosen.displaced(curves(10, sick | {"rewards/chosen": [0.0] * 10}, DPO)) is None, "other answers"
+    assert chosen.displaced(curves(10, sick | {"logps/chosen": [-20.0 - n / 2 for n in range(10)]}, DPO)) is None
+    assert chosen.displaced(curves(9, {name: x[:9] for name, x in sick.items()}, DPO)) is None
+    assert chosen.displaced(curves(10, {"logps/chosen": falling}, "TRL 1.16.0 CPOTrainer")) is not None
     early = [-5.0, -9.0, -14.0, -18.0, -20.0, *[-30.0, -31.0, -29.0, -30.0] * 5]
-    assert pair.displaced(curves(25, {"logps/chosen": early}, DPO)) is not None, "it fell at the beginning"
+    assert chosen.displaced(curves(25, {"logps/chosen": early}, DPO)) is not None, "it fell at the beginning"
+    later = [-32.7, -31.0, -30.0, -28.2, -29.0, *[-34.0] * 5, -40.0, -41.0, -41.5, -40.0, -42.0]
+    assert chosen.displaced(curves(15, {"logps/chosen": later}, DPO)) is not None, "it rose before it fell"
+
+
+def test_what_chosen_answers_lost_is_read_from_their_implicit_reward() -> None:
+    def displaced(reward: float, margin: float = 1.0, logps: float = -10.0, beta: float = 0.1) -> bool:
+        rewards = {"rewards/chosen": [0.0] * 5 + [reward] * 5, "rewards/margins": [margin] * 10}
+        return chosen.displaced(curves(10, {"logps/chosen": [logps] * 10} | rewards, DPO, beta=beta)) is not None
+
+    assert displaced(-0.21)
+    assert not displaced(-0.2), "an answer may become 7 times less likely"
+    assert not displaced(-0.21, beta=0.2)
+    assert not displaced(-0.4, margin=1.4, logps=-300.0), "little for long answers, and beside what the pairs gain"
+    assert displaced(-0.4, margin=1.3, logps=-300.0)
+    noisy = {"rewards/chosen": [0.0] * 5 + [-0.05, -0.6, -0.1, -0.6, -0.1], "logps/chosen": [-10.0] * 10}
+    assert chosen.displaced(curves(10, noisy, DPO, beta=0.1)) is None, "not surely so much"
+    alone = {"rewards/chosen": [0.0] * 5 + [-0.5] * 5, "rewards/margins": [1.0] * 10}
+    assert chosen.displaced(curves(10, alone, DPO, beta=0.1)) is not None, "no log-probability was logged"
 
 
 def test_labels_of_one_kind_in_kto() -> None:
