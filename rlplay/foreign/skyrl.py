@@ -1,8 +1,9 @@
 """SkyRL's training batches, `dumped_data/global_step_N_training_input.pkl`, which `trainer.dump_data_batch` asks for.
 
 The file is a pickle of one `TrainingInputBatch`: tensors by name, as bytes with a shape and a type. Sequences are
-padded on the left; what is of the answers alone is as wide as the longest of them and aligned on the right, and
-`response_mask` is 1 at its tokens (skyrl/backends/skyrl_train/training_batch.py, train/dataset/preprocess.py of 0.3.0).
+padded on the left; what is of the answers alone is as wide as the longest of them, and `response_mask` is 1 at its
+tokens, on the right or, before, on the left (skyrl/backends/skyrl_train/training_batch.py, train/dataset/preprocess.py
+of 0.3.0).
 Rewards and the prompts' ids were taken out of the batch before.
 """
 
@@ -53,11 +54,11 @@ def rollouts(update: int, found: Sequence[Row]) -> Rollouts:
         known.remove("sampling_logprobs")  # a copy is nothing to hold the sampler against
     answers = []
     for row in found:
-        length = int((row["response_mask"] > 0).sum())
-        width = row["response_mask"].shape[0]
+        answer = row["response_mask"] > 0
+        length = int(answer.sum())
         ids = row["sequences"][row["attention_mask"] > 0].astype(int)
-        own = row["loss_mask"][width - length :] > 0
-        arrays: dict[str, Any] = {name: np.where(own, row[_ARRAYS[name]][width - length :], np.nan) for name in known}
+        own = row["loss_mask"][answer] > 0
+        arrays: dict[str, Any] = {name: np.where(own, row[_ARRAYS[name]][answer], np.nan) for name in known}
         if "advantages" in arrays:
             arrays["advantages"] = np.nan_to_num(arrays["advantages"])
         prompt = ids[: len(ids) - length].tolist()

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from rlplay.foreign.copy import Copy
+from rlplay.foreign.skyrl import rollouts
 from rlplay.health.digest import digest
 from rlplay.trace.runfile import RunReader
 from tests.cli.command_line import called
@@ -51,6 +52,24 @@ def test_every_number_comes_out_equal(inside: str, tmp_path: Path) -> None:
         assert digest(update).apart
     with RunReader(Copy(tmp_path / "run").path) as run:
         assert (run.started.source, run.started.settings) == ("SkyRL", {"algorithm": ""})
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_answers_may_be_padded_on_either_side(right: bool) -> None:
+    def padded(values: list[float]) -> np.ndarray:
+        return np.array([*values, 0, 0] if right else [0, 0, *values], dtype=np.float32)
+
+    whole = [11, 12, 21, 22, 23]
+    row = {
+        "sequences": padded(whole), "attention_mask": padded([1] * 5), "response_mask": padded([1] * 3),
+        "loss_mask": padded([1, 0, 1]), "action_log_probs": padded([-1, -2, -3]), "advantages": padded([5, 6, 7]),
+        "group": 0,
+    }  # fmt: skip
+    found = rollouts(1, [row])
+    assert (found.prompt_ids.tolist(), found.token_ids.tolist()) == ([11, 12], [21, 22, 23])
+    assert found.mask.tolist() == [1, 0, 1]
+    np.testing.assert_array_equal(found.old_logprobs, [-1, np.nan, -3])
+    np.testing.assert_array_equal(found.advantages, [5, 0, 7])
 
 
 def test_another_pickle_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
