@@ -155,7 +155,8 @@ def test_names_lead_to_names_of_rlplay_or_stay() -> None:
     for name, called_here in (
         ("train/reward", "reward"), ("train/rewards/correct/mean", "rewards/correct/mean"), ("mine", "mine"),
         ("train/mean_gen_tokens_per_sample", "completions/mean_length"), ("actor/ppo_kl", "actor/ppo_kl"),
-        ("critic/rewards/mean", "critic/rewards/mean"), ("train_runtime", ""), ("train/train_loss", ""),
+        ("critic/rewards/mean", "critic/rewards/mean"), ("env/all/ac_tokens_per_turn", "env/all/ac_tokens_per_turn"),
+        ("train_runtime", ""), ("train/train_loss", ""),
         ("eval/reward", "eval_reward"),
         ("eval/response_length", "eval_completions/mean_length"), ("policy/policy_entropy", "entropy"),
     ):  # fmt: skip

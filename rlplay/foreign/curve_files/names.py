@@ -79,8 +79,8 @@ _SKYRL = {  # skyrl/train/trainer.py, backends/skyrl_train/workers/worker.py; sk
     "timing/step": "step_time",
 }
 _TINKER = {  # rl/metric_util.py, rl/metrics.py, rl/train.py; tinker_cookbook 0.6.1
+    # Its tokens are per turn, of which an answer may have several.
     "env/all/reward/total": "reward",
-    "env/all/ac_tokens_per_turn": "completions/mean_length",
     "optim/entropy": "entropy",  # its estimate from the sampled tokens
     "optim/kl_sample_train_v2": MISMATCH,
     "time/total": "step_time",
