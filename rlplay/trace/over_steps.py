@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 _LAST = ("epoch", "num_tokens", "num_input_tokens_seen", "learning_rate", "kl_coef")
 """How far training is, and what holds at its end."""
+_SECONDS = ("timing_s", "timing", "time")
+"""What begins the names of verl's seconds, of those of SkyRL, OpenRLHF and NeMo-RL, and of prime-rl and tinker."""
+_NO_SUM = {"per", "mean", "avg", "count", "max", "min"}
+"""Words in such a name that say that it is no sum, as in NeMo-RL's tokens per second and in tinker's `:mean`."""
 
 
 def over_steps(name: str, values: Sequence[float]) -> float:
@@ -16,10 +21,17 @@ def over_steps(name: str, values: Sequence[float]) -> float:
     """
     if name in _LAST:
         return values[-1]
-    if name == "step_time" or (name.startswith("perf/") and name.endswith("_s")):
+    if _is_seconds(name):
         return sum(values)
     family, _, kind = name.rpartition("/")  # such as completions/max_length, or rewards/max_words/mean
     words = [] if "rewards" in family.split("/") else kind.split("_")
     if "max" in words:
         return max(values)
     return min(values) if "min" in words else sum(values) / len(values)
+
+
+def _is_seconds(name: str) -> bool:
+    first, _, rest = name.partition("/")
+    if first in _SECONDS and rest:
+        return not _NO_SUM & {*re.split("[/_:]", rest)}
+    return name == "step_time" or (first == "perf" and name.endswith("_s"))

@@ -1,4 +1,4 @@
-"""What an update's number is made of: every name that a trainer of TRL 1.16 logs, and rlplay's β."""
+"""What an update's number is made of: every name of a trainer of TRL 1.16, rlplay's β, others' seconds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ NAMES = {
     "sum": """
         step_time perf/step_s perf/fwd_s perf/fwd_bwd_s perf/optimizer_s perf/rollout_wait_s perf/weight_sync_s
         perf/weight_sync_barrier_s perf/weight_sync_pause_s perf/weight_sync_transfer_s
+        timing_s/gen timing_s/update_actor timing/policy_train timing/train/policy_training time/forward_backward
+        time/sampling:total
     """,
     "max": """
         clip_ratio/high_max completions/max_length completions/max_terminated_length max_reward iw_opd/max_weight
         sampling/importance_sampling_ratio/max sampling/sampling_logp_difference/max self_distillation/reward_max
-        completions/student_max_length ratio_max
+        completions/student_max_length ratio_max time/sampling_time_max timing_s/agent_loop/generate_sequences/max
     """,
     "min": """
         clip_ratio/low_min completions/min_length completions/min_terminated_length min_reward iw_opd/min_weight
@@ -37,6 +39,8 @@ NAMES = {
         iw_opd/mean_advantage jsd teacher_entropy teacher_jsd/t teacher_token_frac/t self_distillation/reward_mean
         self_distillation/reward_std self_distillation/distillation_loss self_distillation/flat_group_fraction v_star
         ratio implicit_reward advantage
+        timing_per_token_ms/gen timing/train/valid_tokens_per_sec_per_gpu time/sampling:mean time/sampling:count
+        perf/time_per_step time
         self_distillation/rewards/max_words rewards/max_words/mean rewards/min_words/std
     """,
 }
