@@ -21,6 +21,8 @@ from rlplay.trace.records import Array
 
 _CUT = {"max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "compaction_failed"}
 """What stops a trace without the policy ending it (`TRUNCATING_STOPS`)."""
+_LARGEST = 2**23
+"""Tokens and messages of all paths of a trace together: each path repeats what it shares with others."""
 _COMPACT = ("logprobs", "advantages", "reference_logprobs", "trainer_logprobs", "entropies")
 """The numbers of a message's sampled tokens; the last two are the training pass's."""
 _IN_ROLLOUTS = {
@@ -96,17 +98,26 @@ class Branch:
 
 
 def branches(trace: Row) -> list[Branch]:
-    """The paths of a trace, in the order of their leaves; the same numbers as a `TraceUpdate` gives them."""
+    """The paths of a trace, in the order of their leaves; the same numbers as a `TraceUpdate` gives them.
+
+    Raises ValueError if they are too long together, or one has no end.
+    """
     nodes = trace.get("nodes") or []
     inner = {node.get("parent") for node in nodes}
-    found = []
+    sizes = [1 + len(node.get("token_ids") or ()) for node in nodes]
+    paths, left = list[list[int]](), _LARGEST
     for leaf in (i for i in range(len(nodes)) if i not in inner):
-        path, place = [], leaf
-        while isinstance(place, int) and 0 <= place < len(nodes) and place not in path:
+        path, place = list[int](), leaf
+        while isinstance(place, int) and 0 <= place < len(nodes):
             path.append(place)
+            left -= sizes[place]
+            if len(path) > len(nodes):
+                raise ValueError("messages of a trace follow each other in a circle")
+            if left < 0:
+                raise ValueError(f"the paths of a trace have more than {_LARGEST} tokens")
             place = nodes[place].get("parent")
-        found.append(Branch(trace, path[::-1]))
-    return found
+        paths.append(path[::-1])
+    return [Branch(trace, path) for path in paths]
 
 
 def sampled(update: int, found: Sequence[Branch]) -> Rollouts:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rlplay.foreign.copy import Copy
+from rlplay.foreign.verifiers_traces import branches
 from rlplay.health.digest import digest
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
@@ -198,3 +199,14 @@ def test_a_damaged_trace_is_one_line(
     assert status == 2
     assert said in " ".join(error.split())
     assert "Traceback" not in error
+
+
+def test_paths_that_repeat_what_they_share_have_an_end() -> None:
+    def node(parent: int | None, tokens: int = 1) -> Row:
+        return {"parent": parent, "token_ids": [1] * tokens, "mask": [True] * tokens}
+
+    assert [len(each.ids) for each in branches({"nodes": [node(None, 9), node(0), node(0, 2)]})] == [10, 11]
+    with pytest.raises(ValueError, match="more than 8388608 tokens"):
+        branches({"nodes": [node(None, 20_000)] + [node(0)] * 500})
+    with pytest.raises(ValueError, match="in a circle"):
+        branches({"nodes": [node(1), node(0), node(0)]})
