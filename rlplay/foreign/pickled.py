@@ -112,6 +112,8 @@ class _Machine:
         self._data, self._make, self._known, self._stored, self._budget = data, make, known, stored, budget
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
+        self._places: dict[int, int] = {}
+        """In the memo, of what is unfinished, by identity."""
 
     def run(self) -> Any:
         """The value that the program leaves. Raises what a damaged program leads to."""
@@ -218,14 +220,16 @@ class _Machine:
                 thing.state.update(part if isinstance(part, dict) else {})
         elif isinstance(thing, Unfinished):
             done = self._stack[-1] = thing.finished(state)
-            place = next((p for p in reversed(self._memo) if self._memo[p] is thing), None)
-            if place is not None:
+            place = self._places.pop(id(thing), None)
+            if place is not None and self._memo[place] is thing:
                 self._memo[place] = done
         elif not isinstance(thing, dict):
             raise PickleError(f"it gives a {type(thing).__name__} a state")
 
     def remembered(self, place: int) -> None:
-        self._memo[place] = self.top()
+        self._memo[place] = thing = self.top()
+        if isinstance(thing, Unfinished):
+            self._places[id(thing)] = place
 
     def recalled(self, place: int) -> None:
         self.push(self._memo[place])

@@ -8,6 +8,7 @@ import io
 import os
 import pickle
 import random
+import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -189,6 +190,28 @@ def test_a_broken_or_hostile_program_is_refused_in_one_line(program: bytes, said
         return
     with pytest.raises(ValueError, match=said):
         pickle_file(tmp_path / "a.pkl", ())
+
+
+def test_a_large_memo_costs_no_search(tmp_path: Path) -> None:
+    many = 30_000
+    program = [b"\x80\x04]N", *(b"r" + place.to_bytes(4, "little") for place in range(10, 10 + many))]
+    program.append(b"cnumpy\ndtype\nq\x010X\x02\x00\x00\x00f4\x85q\x020K\x03X\x01\x00\x00\x00<\x86q\x030")
+    program += [b"h\x01h\x02Rh\x03b0"] * many  # a type of numbers that nobody remembers
+    (tmp_path / "a.pkl").write_bytes(b"".join([*program, b"."]))
+    began = time.process_time()
+    pickle_file(tmp_path / "a.pkl", ())
+    assert time.process_time() - began < 5, "each looked through the whole memo: 15 seconds"
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_an_array_that_occurs_twice_is_one(protocol: int, tmp_path: Path) -> None:
+    shared, other = np.arange(3), np.arange(4.0)
+    (tmp_path / "a.pkl").write_bytes(pickle.dumps([shared, other, shared, [shared, other]], protocol))
+    first, second, again, inner = pickle_file(tmp_path / "a.pkl", ())
+    assert (first.tolist(), second.tolist()) == ([0, 1, 2], [0, 1, 2, 3])
+    assert again is first
+    assert inner[0] is first
+    assert inner[1] is second
 
 
 def archive(path: Path, program: bytes, storage: bytes = b"\0" * 8, compress: int = zipfile.ZIP_STORED) -> Path:
