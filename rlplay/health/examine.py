@@ -14,6 +14,7 @@ from rlplay.health import reference_checks as reference
 from rlplay.health import reward_checks as reward
 from rlplay.health import reward_part_checks as part
 from rlplay.health import sampler_checks as sampler
+from rlplay.health import saturated_checks as saturated
 from rlplay.health import setup_checks as setup
 from rlplay.health import signal_checks as signal
 from rlplay.health import spike_checks as spike
@@ -84,6 +85,8 @@ CHECKS = (
           kinds=REWARDS, needs=(ANSWERS,), enough=f"{held_out.FEW} groups"),
     Check("cancelling", "Reward parts", part.cancel, part.balanced, frozenset({"same reward", *_STUCK}),
           kinds=REWARDS, needs=(ANSWERS, REWARDS_OF_ANSWERS), enough=f"{FEWEST} answers"),
+    Check("saturated", "Reward parts", saturated.saturated, part.balanced,
+          frozenset({"same reward", "length", *_STUCK}), kinds=REWARDS),
     Check("same reward", "Differences in reward", signal.same, signal.differs,
           frozenset({"step too small", *_STALLED}), kinds=REWARDED, needs=(_DIFFERED,),
           enough=f"{FEWEST} answers of 2 updates"),
