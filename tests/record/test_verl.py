@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.abc
+import importlib.machinery
 import importlib.util
+import io
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -179,24 +183,109 @@ def test_whole_groups_are_kept() -> None:
     assert chosen(groups, 6) == list(range(6))
 
 
-def test_a_trainer_that_is_imported_later_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Panic(BaseException):
+    """As Rust's, which is no Exception."""
+
+
+class Unread(io.StringIO):
+    """A standard error that nobody reads any more."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), Panic("rust")])
+def test_not_even_by_what_is_no_exception_or_cannot_be_said(error: BaseException, monkeypatch: Any) -> None:
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(sys, "stderr", Unread())
+    hook.CURRENT.guarded(fails)
+    assert hook.CURRENT.of(object()) is None
+
+
+def test_nor_by_a_step_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trainer = trained(tmp_path, "PPOTrainer", 1)
+    trainer.logger.log({"a": 1.0}, None)
+    assert trainer.logger.seen[-1] == (None, {"a": 1.0})
+    assert capsys.readouterr().err.count("the recording ends here, training goes on") == 1
+
+
+@pytest.fixture
+def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A verl that is not imported yet."""
     package = tmp_path / "verl" / "utils"
     package.mkdir(parents=True)
     for folder in (package, package.parent):
         (folder / "__init__.py").write_text("")
     (package / "tracking.py").write_text("class Tracking:\n    def log(self, data, step):\n        return step\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    for name in ("verl", "verl.utils", "verl.utils.tracking"):
+    names = ("verl", "verl.utils", "verl.utils.tracking")
+    for name in names:
         monkeypatch.delitem(sys.modules, name, raising=False)
     hook.install()
-    try:
-        tracking = importlib.import_module("verl.utils.tracking")
-        assert tracking.Tracking().log({}, 3) == 3
-        assert tracking.Tracking.log.rlplay_records
-    finally:
-        for name in ("verl", "verl.utils", "verl.utils.tracking"):
-            sys.modules.pop(name, None)
-        importlib.invalidate_caches()
+    yield
+    for name in names:
+        sys.modules.pop(name, None)
+    importlib.invalidate_caches()
+
+
+@pytest.mark.usefixtures("later")
+def test_a_trainer_that_is_imported_later_is_watched() -> None:
+    assert importlib.util.find_spec("verl.utils.tracking") is not None  # who only looks changes nothing
+    tracking = importlib.import_module("verl.utils.tracking")
+    assert tracking.Tracking().log({}, 3) == 3
+    assert tracking.Tracking.log.rlplay_records
+
+
+class Fixed(importlib.machinery.SourceFileLoader):
+    """A loader that lets nobody change it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "exec_module":
+            raise AttributeError(name)
+        super().__setattr__(name, value)
+
+
+class Finds(importlib.abc.MetaPathFinder):
+    """A finder of somebody else's."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != "verl.utils.tracking":
+            return None
+        return importlib.util.spec_from_file_location(name, self._path, loader=Fixed(name, self._path))
+
+
+@pytest.mark.usefixtures("later")
+def test_an_import_goes_on_where_the_loader_cannot_be_changed(tmp_path: Path) -> None:
+    sys.meta_path.insert(1, Finds(tmp_path / "verl/utils/tracking.py"))
+    tracking = importlib.import_module("verl.utils.tracking")
+    assert tracking.Tracking().log({}, 3) == 3
+    assert not hasattr(tracking.Tracking.log, "rlplay_records")
+
+
+class FixedKind(type):
+    """The kind of a class that lets nobody change it."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        raise TypeError(name)
+
+
+class Immutable(metaclass=FixedKind):
+    """Such a class."""
+
+    def log(self, data: Any, step: int) -> None:
+        pass
+
+
+def test_an_import_goes_on_where_a_class_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
+    module = types.ModuleType("verl.utils.tracking")
+    module.Tracking = Immutable  # type: ignore[attr-defined]
+    hook.patch(module)
+    assert capsys.readouterr().err.count("this release of verl is not recorded") == 1
 
 
 def test_a_release_without_what_is_needed_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

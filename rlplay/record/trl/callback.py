@@ -16,9 +16,10 @@ from transformers import Trainer, TrainerCallback
 from rlplay.algorithms.settings import check
 from rlplay.record.format import free
 from rlplay.record.recorder import Recorder
+from rlplay.record.saying import said_by
 from rlplay.record.trl import compat
 from rlplay.record.trl.change import ANY, GIVEN, SAMPLING, change
-from rlplay.record.trl.guard import Guard, Part, said_by
+from rlplay.record.trl.guard import Guard, Part
 from rlplay.record.trl.observer import Observer
 from rlplay.record.trl.offline import Offline
 from rlplay.record.trl.online import Online

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 import time
 from collections.abc import Callable
 from enum import StrEnum
@@ -12,6 +11,8 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from rlplay.record.saying import said_by, say
 
 T = TypeVar("T")
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -90,19 +91,10 @@ class Guard:
 
     def remark(self, text: str) -> None:
         """Say something about the recording, on standard error and in it; nothing else happens if that fails."""
-        with contextlib.suppress(Exception):
-            print(f"rlplay: {' '.join(text.split())}", file=sys.stderr)
+        say(text)
         if Part.RECORDING not in self._lost:
             with contextlib.suppress(Exception):
                 self._say(text)
-
-
-def said_by(error: BaseException) -> str:
-    """What an error says, in one line; its type if it says nothing, or raises when it is asked."""
-    try:
-        return " ".join(str(error).split()) or type(error).__name__
-    except BaseException:
-        return type(error).__name__
 
 
 def no_hook(*_: Any, **__: Any) -> None:

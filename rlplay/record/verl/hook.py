@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import importlib.abc
-import importlib.util
 import sys
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from rlplay.record.saying import said_by, say
 from rlplay.record.verl import compat
 from rlplay.record.verl.batches import of_queue, of_tensors
 from rlplay.record.verl.recording import COMPLETIONS, VerlRecording
 
 _MARK = "rlplay_records"
+_MODULES = (*compat.TRAINERS, compat.TRACKING[0])
 
 
 class _Current:
@@ -31,27 +33,21 @@ class _Current:
             return None
         if self.recording is None or self._of() is not trainer:
             self.recording, self._of = VerlRecording(trainer), weakref.ref(trainer)
-            print(f"rlplay: recording in {self.recording.path}", file=sys.stderr)
+            say(f"recording in {self.recording.path}")
         return self.recording
 
     def guarded(self, part: Callable[..., None], *arguments: Any) -> None:
         """Do a part of the recording. If it fails, one line says so, and training goes on without."""
         try:
             part(*arguments)
-        except Exception as error:
-            self._ended = True
-            said = f"{type(error).__name__}: {error}".splitlines()[0]
-            print(f"rlplay: the recording ends here, training goes on ({said})", file=sys.stderr)
-            recording, self.recording = self.recording, None
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # Rust's panics, as in a tokenizer, are no Exception
+            recording, self.recording, self._ended = self.recording, None, True
+            say(f"the recording ends here, training goes on ({said_by(error)})")
             if recording is not None:
-                self._say(recording, f"The recording ends here ({said}).")
-
-    @staticmethod
-    def _say(recording: VerlRecording, text: str) -> None:
-        try:
-            recording.remark(text)
-        except Exception:
-            return  # such as a full disk, which has been said already
+                with suppress(Exception):  # such as a full disk, which has been said already
+                    recording.remark(f"The recording ends here ({said_by(error)}).")
 
 
 CURRENT = _Current()
@@ -59,16 +55,10 @@ CURRENT = _Current()
 
 def install() -> None:
     """Watch the trainers of verl: those that are imported already, and the others as soon as they are."""
-    waiting = {name for name in (*compat.TRAINERS, compat.TRACKING[0]) if not _patched_now(name)}
-    if waiting and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder(waiting))
-
-
-def _patched_now(name: str) -> bool:
-    module = sys.modules.get(name)
-    if module is not None:
+    for module in [sys.modules[name] for name in _MODULES if name in sys.modules]:
         patch(module)
-    return module is not None
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
 
 
 def patch(module: Any) -> None:
@@ -80,8 +70,8 @@ def patch(module: Any) -> None:
             trainer, method = compat.TRAINERS[module.__name__]
             queue = method == compat.TRAINERS["verl.trainer.ppo.v1.trainer_base"][1]
             _wrap(getattr(module, trainer), method, functools.partial(_of_queue, module) if queue else _of_tensors)
-    except AttributeError as error:
-        print(f"rlplay: this release of verl is not recorded ({error}); 0.9.1 is", file=sys.stderr)
+    except Exception as error:  # else the import of verl would fail
+        say(f"this release of verl is not recorded ({said_by(error)}); 0.9.1 is")
 
 
 def _wrap(kind: type, method: str, around: Callable[..., Any]) -> None:
@@ -120,30 +110,37 @@ def _log(original: Callable[..., Any], _tracking: Any, data: Any, step: Any, *ot
     """verl logs the numbers of a step."""
     recording = CURRENT.recording
     if recording is not None:
-        CURRENT.guarded(recording.logged, int(step), data)
+        CURRENT.guarded(lambda: recording.logged(int(step), data))
     return original(data, step, *others, **named)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     """Sees the modules of verl as they are imported, and leaves finding them to others."""
 
-    def __init__(self, waiting: set[str]) -> None:
-        self._waiting = waiting
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """The spec that others find, with a loader that patches the module when it has run.
 
-    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> Any:
-        """The spec that others find, with a loader that patches the module when it has run."""
-        if name not in self._waiting:
+        None if they fail or their loader cannot be changed: they are asked once more, and training goes unrecorded.
+        """
+        if name not in _MODULES:
             return None
-        self._waiting.discard(name)  # so that the next line asks the other finders
-        spec = importlib.util.find_spec(name)
-        loader = None if spec is None else spec.loader
-        if loader is None:
-            return spec
-        run = loader.exec_module
+        try:
+            others = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
+            spec = next((found for found in others if found is not None), None)
+            if spec is not None and spec.loader is not None:
+                _patch_after(spec.loader, name)
+        except Exception:
+            return None
+        return spec
 
-        def patched(module: Any) -> None:
-            run(module)
+
+def _patch_after(loader: Any, name: str) -> None:
+    """Let a loader patch the module of this name when it has run it; it may have others to load."""
+    run = loader.exec_module
+
+    def patched(module: Any) -> None:
+        run(module)
+        if module.__name__ == name:
             patch(module)
 
-        loader.exec_module = patched  # type: ignore[method-assign]
-        return spec
+    loader.exec_module = patched
