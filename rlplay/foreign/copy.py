@@ -23,7 +23,7 @@ from rlplay.foreign.recording import Recording
 from rlplay.foreign.segments import Segments
 from rlplay.paths import SUFFIX, find_run, runs_folder
 from rlplay.record.format import parts
-from rlplay.trace.records import Started
+from rlplay.trace.records import Finished, Started
 from rlplay.trace.runfile import RunFileError, RunReader, RunWriter
 from rlplay.trace.runfile_format import ORIGIN, PLACE
 
@@ -45,6 +45,7 @@ class Copy:
         self.path = _place(self.origin, started.run_id)
         self._curves, self._asked = None if curves is None else curves.resolve(), curves is not None
         self._beside: Beside | None = None
+        self._look_again: int | None = None  # at this update for curves, if none of the same run were found
         self._create(started)
         self._resume()
         while self.pull() and whole:
@@ -85,6 +86,7 @@ class Copy:
                 self._beside = beside.named(self._curves, history)
         else:
             self._beside = beside.found(self.origin, isinstance(self._source, Recording), history)
+            self._look_again = None if self._beside else 2 * max(history.updates, default=0) or 1
 
     @contextlib.contextmanager
     def _at_will(self) -> Iterator[None]:
@@ -114,6 +116,9 @@ class Copy:
             self._resume()
             return 0
         self._place, self._turn = place, self._turn + 1
+        ended = max((record.update for record in records if isinstance(record, Finished)), default=0)
+        if self._look_again is not None and ended >= self._look_again:
+            self._join()
         return len(records)
 
 

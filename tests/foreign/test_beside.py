@@ -114,6 +114,30 @@ def test_the_files_of_another_run_in_the_same_folder_are_left_alone(tmp_path: Pa
         assert run.last_id() == last
 
 
+def test_the_files_of_an_earlier_run_stay_out_before_the_first_update(tmp_path: Path) -> None:
+    events(tmp_path / "runs" / "earlier", logged(reward=0.7))
+    recorder = recorded(tmp_path, updates=0)
+    copy = Copy(tmp_path)
+    for update in (1, 2, 3):
+        ended(recorder, update)
+        while copy.pull():
+            pass
+    assert not series(copy.path, "tensorboard/mine")
+
+
+def test_its_own_curves_are_found_once_there_is_something_to_compare(tmp_path: Path) -> None:
+    recorder = recorded(tmp_path, updates=0)
+    copy = Copy(tmp_path)
+    (tmp_path / "runs").mkdir()
+    ended(recorder, 1)
+    copy.pull()
+    events(tmp_path / "runs" / "host", logged(2))
+    ended(recorder, 2)
+    while copy.pull():
+        pass
+    assert series(copy.path, "tensorboard/mine") == [(1, 1.5), (2, 3.5)]
+
+
 def test_the_state_of_the_trainer_does_where_there_are_no_event_files(tmp_path: Path) -> None:
     recorded(tmp_path)
     history = [

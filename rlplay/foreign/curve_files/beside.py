@@ -57,21 +57,22 @@ class Beside:
             self._history.add(logged)
         return [logged for logged in found if logged.metrics]
 
-    def agrees(self, alike: str = "") -> bool:
-        """Whether the file is of the same run: most of the numbers that both have are the same, if there are any.
+    def agrees(self, recording: bool) -> bool:
+        """Whether the file is of the same run: most of the numbers that both have are the same.
 
-        Only those whose names begin with `alike` are compared.
+        A `recording` has to have such numbers. Where words stand for tokens, only rewards are comparable, and without
+        any it is enough that both know of an update.
         """
         self._take()
-        pairs = [
-            (value, recorded[name])
-            for update in self._history.updates[-_COMPARED:]
-            for recorded in (self._history.at(update),)
-            for name, value in self._numbers(update).items()
-            if name.startswith(alike) and name in recorded and math.isfinite(value) and math.isfinite(recorded[name])
-        ]
+        alike, both = "" if recording else "rewards/", False
+        pairs: list[tuple[float, float]] = []
+        for update in self._history.updates[-_COMPARED:]:
+            numbers, recorded = self._numbers(update), self._history.at(update)
+            both = both or bool(numbers)
+            known = [(numbers[name], recorded[name]) for name in numbers if name.startswith(alike) and name in recorded]
+            pairs += [pair for pair in known if all(map(math.isfinite, pair))]
         same = sum(abs(one - other) <= _SAME * max(abs(one), abs(other), _SAME) for one, other in pairs)
-        return same >= _MOSTLY * len(pairs)
+        return same >= _MOSTLY * len(pairs) if pairs else both and not recording
 
     def _take(self) -> None:
         for step, scalars in read_rows(self._log, self._known.clear):
@@ -121,14 +122,13 @@ def found(path: Path, recording: bool, history: History) -> Beside | None:
     """The curves in a trainer's output folder: event files in `runs`, its state, or a file of metrics.
 
     The folder is that of the `recording` at the path, or of the trainer's own files there. Only curves count whose
-    numbers agree with those: a folder may hold the files of earlier runs. Where words stand for tokens, only rewards
-    are comparable.
+    numbers agree with those: a folder may hold the files of earlier runs.
     """
     folder = path.parent if recording or path.name in _OF_ANSWERS else path
     for log in _candidates(folder):
         beside = Beside(log, history)
         with contextlib.suppress(ForeignRunError):
-            if beside.agrees("" if recording else "rewards/"):
+            if beside.agrees(recording):
                 return beside
     return None
 
