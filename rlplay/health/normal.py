@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.health.finding import Evidence, Points
-from rlplay.health.policy_checks import CLIP_SHARE
+from rlplay.health.policy_checks import CLIP_SHARE, no_kl
 from rlplay.trace.metrics import ROUNDING
 from rlplay.trace.numbers import number
 
@@ -106,7 +106,9 @@ def _nothing_clipped(run: Evidence) -> Normal | None:
 def _kl_begins_at_zero(run: Evidence) -> Normal | None:
     """Policy and reference are the same model before the first step."""
     kls = run.known("kl")
-    if run.kind != "rewards" or not kls or kls[0][0] != max(run.first, 1) or abs(kls[0][1]) > ROUNDING:
+    if run.kind != "rewards" or not kls or no_kl(run):
+        return None
+    if kls[0][0] != max(run.first, 1) or abs(kls[0][1]) > ROUNDING:
         return None
     return Normal(
         "A KL of 0 at first",

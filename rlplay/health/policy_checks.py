@@ -225,10 +225,18 @@ def away(run: Evidence) -> Finding | None:
     )
 
 
+def no_kl(run: Evidence) -> bool:
+    """Whether the KL on record is exactly 0 throughout. NeMo-RL and OpenRLHF log 0 where they compute none."""
+    kls = run.known("kl")
+    return len(kls) > (0 if run.metrics_only else 1) and not any(kl for _, kl in kls)
+
+
 def near(run: Evidence) -> str:
     points = run.known("kl")
     if not points:
         return ""
+    if no_kl(run):
+        return NoTick("exactly 0 in every update: none is computed, or the policy has not moved")
     begun, first = points[0]
     if begun == max(run.first, 1) and abs(first) > AT_FIRST:
         return NoTick(f"{number(first)} nats per token in the first update already, where it should be near 0")

@@ -133,6 +133,13 @@ def test_what_begins_at_0_and_what_is_measured_before_it_is_cut() -> None:
     assert titles(evidence(series=none, settings={"max_grad_norm": 1.0})) == []
 
 
+def test_a_kl_that_is_always_0_is_said_to_be_nothing() -> None:
+    rewards = {"num_generations": 8}
+    assert titles(curves(5, {"kl": [0.0] * 5, "reward": [0.5] * 5}, **rewards)) == []
+    assert titles(curves(5, {"kl": [0.0, *[0.1] * 4], "reward": [0.5] * 5}, **rewards)) == ["A KL of 0 at first"]
+    assert titles(evidence(1, {"kl": [0.0]})) == ["A KL of 0 at first"]
+
+
 def test_fine_tuning_leaves_prompts_out() -> None:
     run = evidence(1, settings={"loss_type": "sft"})
     assert "counts its 16 answers; the 40 tokens of their prompts" in one(run, "Prompts without a loss").text

@@ -252,6 +252,8 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
     "KL to the reference": {
         "none": evidence(), "large before anything was learned": evidence(series={"kl": [0.648, 0.7, 0.7]}),
         "far, while the reward rises": evidence(series={"kl": [0.0, 1.0, 2.0], "reward": RISING[:6]}),
+        "none is computed": curves(5, {"kl": [0.0] * 5}), "nor in the first update": curves(1, {"kl": [0.0]}),
+        "nothing has moved": evidence(series={"kl": [0.0] * 6}),
     },
     "Critic": {
         "none": evidence(), "no better than a constant": evidence(9, {"explained_variance": [0.0] * 9}),
