@@ -94,6 +94,32 @@ def test_the_share_that_changed_and_the_size_of_the_step() -> None:
     assert sample.close_update()["weights/changed"] == 0
 
 
+class OfApple(nn.Parameter):
+    """A weight that says it is on a GPU of Apple's, which has no numbers of 64 bits."""
+
+    device = property(lambda _: torch.device("mps"))  # type: ignore[assignment]
+
+
+def test_an_apple_gpu_is_asked_for_single_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    def there(values: torch.Tensor) -> Any:
+        def to(home: torch.device, dtype: torch.dtype) -> torch.Tensor:
+            assert (home.type, dtype) == ("mps", torch.float32)
+            return values.to(dtype)
+
+        return SimpleNamespace(to=to)
+
+    model = nn.Linear(2, 2, bias=False)
+    model.weight = OfApple(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    some = weight_sample._some
+    monkeypatch.setattr(weight_sample, "_some", lambda weight: there(some(weight)))
+    sample = WeightSample(_trainer(model))
+    monkeypatch.setattr(WeightSample, "_step", lambda *_: torch.tensor(0.1))
+    with torch.no_grad():
+        model.weight[0, 0] += 0.5
+    assert sample.close_update()["weights/changed"] == 0.25
+    assert sample._before.dtype == torch.float64
+
+
 @pytest.mark.parametrize("split", ["FSDP", "DEEPSPEED"])
 def test_weights_in_shares_are_left_out(split: str) -> None:
     assert WeightSample(_trainer(nn.Linear(2, 2), split)).close_update() == {}

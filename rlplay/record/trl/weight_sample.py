@@ -64,8 +64,10 @@ class WeightSample:
         if not self._known or not self._chosen:
             return torch.zeros(0, dtype=torch.float64)
         home = self._chosen[0].device
+        exact = torch.float32 if home.type == "mps" else torch.float64  # the most that Apple's GPUs have
         with torch.no_grad():
-            return torch.cat([_some(each).to(home, torch.float64) for each in self._chosen])
+            found = torch.cat([_some(each).to(home, exact) for each in self._chosen])
+        return found if exact is torch.float64 else found.cpu().double()
 
 
 def _some(weight: Tensor) -> Tensor:
