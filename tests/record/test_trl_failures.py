@@ -153,6 +153,16 @@ def test_without_answers_metrics_are_recorded(tmp_path: Path, monkeypatch: pytes
         assert {name: log[name] for name in known} == pytest.approx(known)
 
 
+def test_where_the_tokenizer_fails_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Texts, "decode_each", _broken)
+    Run("GRPOTrainer", tmp_path).train()
+    records = _records(tmp_path)
+    assert (len(_of(records, Sampled)), len(_of(records, Finished))) == (0, 3)
+    assert capfd.readouterr().err.count("answers and rewards are no longer recorded (broken); the rest is") == 1
+
+
 def test_a_full_disk_ends_the_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

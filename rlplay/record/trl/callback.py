@@ -211,7 +211,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             dtype="" if first is None else str(first.dtype).removeprefix("torch."),
             versions={"trl": version("trl"), "torch": version("torch"), "python": platform.python_version()},
             run_id=run_id,
-            ends=ends_of(trainer),
+            ends=self._guard(Part.ANSWERS, ends_of, trainer) or {},
         )
 
     def _note(self, text: str) -> None:
