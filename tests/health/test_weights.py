@@ -80,16 +80,44 @@ def test_steps_below_the_precision_are_told_from_both() -> None:
     "change",
     [
         {"weights/changed": [0.001, 0.001, 0.001, 0.001, 0.001, 0.02]},
+        {"weights/changed": 0.5, "weights/step": 0.0},
         {"weights/rounding": 1e-7},
         {"learning_rate": [0.0, 1e-7, 2e-7, 3e-7, 4e-7, 5e-7]},
         {"grad_norm": 0.0},
         {"reward": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]},
     ],
-    ids=["enough move", "float32", "warming up", "no gradient", "it learns"],
+    ids=["enough move", "an adapter's B moves", "float32", "warming up", "no gradient", "it learns"],
 )
 def test_no_alarm_about_rounding(change: dict[str, Any]) -> None:
     lost = MOVED | SIGNAL | {"weights/changed": 0.001, "weights/rounding": BF16}
     assert weight.rounded(run(**lost | change)) is None
+
+
+def test_numbers_near_0_move_also_where_steps_are_lost() -> None:
+    lost = MOVED | SIGNAL | {"weights/changed": 0.34, "weights/step": 0.0, "weights/rounding": BF16}
+    found = findings(run(8, **lost))[0]
+    assert found.name == "rounding"
+    assert "at most 34.0 % of the trained weights that were looked at, in more than half of the tensors not one" in (
+        found.evidence
+    )
+
+
+def test_the_end_of_a_schedule_says_nothing_of_its_steps() -> None:
+    falling = {"learning_rate": [6e-5 - 9e-6 * n for n in range(6)], "weights/changed": [0.3] * 3 + [0.001] * 3}
+    lost = MOVED | SIGNAL | {"weights/rounding": BF16}
+    assert weight.rounded(run(**lost | falling)) is None
+    found = weight.rounded(run(**lost | falling | {"weights/changed": [0.3] + [0.001] * 5}))
+    assert found is not None
+    assert found.evidence.startswith("Each of the last 3 updates at half of the highest learning rate or more changed")
+
+
+def test_a_loss_of_pairs_that_falls_by_next_to_nothing_is_no_sign_of_steps_that_count() -> None:
+    lost = MOVED | {"weights/changed": 0.005, "weights/rounding": BF16, "grad_norm": 0.7}
+    noise_free = [0.6931 - 1e-5 * n for n in range(8)]
+    numbers = {name: x if isinstance(x, list) else [x] * 8 for name, x in (lost | {"loss": noise_free}).items()}
+    assert weight.rounded(curves(8, numbers, "TRL 1.16.0 DPOTrainer")) is not None
+    learned = numbers | {"loss": [0.6931 - 0.01 * n for n in range(8)]}
+    assert weight.rounded(curves(8, learned, "TRL 1.16.0 DPOTrainer")) is None
 
 
 def test_vectors_alone_hardly_learn() -> None:
