@@ -112,7 +112,7 @@ def containing(sampled: Sampled, answers: list[str]) -> dict[str, Array]:
         if not differs and (len(wanted) > 1 or name.lower() not in GOLD_COLUMNS):
             continue
         said = [each[name].strip().lower() if name in each else "" for each in wanted]
-        patterns = [_whole(value) for value in said]
+        patterns = [whole(value) for value in said]
         found[name] = np.array([
             said[g] != "" and said[g] in text and patterns[g].search(text) is not None
             for g, text in zip(sampled.group.tolist(), lowered, strict=True)
@@ -120,7 +120,8 @@ def containing(sampled: Sampled, answers: list[str]) -> dict[str, Array]:
     return found
 
 
-def _whole(value: str) -> re.Pattern[str]:
+def whole(value: str) -> re.Pattern[str]:
+    """The value as a whole word or number."""
     return re.compile(rf"(?<![\w.-]){re.escape(value)}(?!\w|\.\d)")
 
 

@@ -26,6 +26,7 @@ from rlplay.health.counts import (
     values,
     whole_marks,
 )
+from rlplay.health.given_answers import GivenAnswers, given_answers
 from rlplay.health.pair_numbers import PairNumbers, pair_numbers
 from rlplay.health.part_numbers import PartNumbers, TinyGroups, part_numbers, tiny_groups
 from rlplay.health.prompt_numbers import prompt_keys, row_keys
@@ -115,6 +116,7 @@ class Digest:
     pairs: PairNumbers | None = None
     prompts: frozenset[int] = frozenset()  # see `row_keys`
     prompt_texts: frozenset[int] = frozenset()  # see `prompt_keys`
+    given: dict[str, GivenAnswers] = field(default_factory=dict)  # by column: whether its value stands in the prompts
     episodes: bool = False  # an environment has written a part of an answer
 
 
@@ -203,6 +205,7 @@ def digest(update: Update) -> Digest | None:
         pairs=pair_numbers(update, held),
         prompts=row_keys(sampled),
         prompt_texts=prompt_keys(sampled),
+        given=given_answers(sampled),
         episodes=not sampled.mask.all(),
     )
 

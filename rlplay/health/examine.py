@@ -83,6 +83,8 @@ CHECKS = (
           frozenset({"same reward", "truncated", "no end", *_STALLED}), kinds=REWARDS, needs=(metric("entropy"),)),
     Check("one prompt", "Prompts", held_out.one_prompt, held_out.varied, frozenset({"leaked", "memorised", *_STALLED}),
           kinds=REWARDS, needs=(ANSWERS,), enough=f"{held_out.FEW} groups"),
+    Check("given away", "Prompts", held_out.given, held_out.varied, frozenset({"leaked", "memorised", *_STALLED}),
+          kinds=REWARDS, needs=(ANSWERS,)),
     Check("cancelling", "Reward parts", part.cancel, part.balanced, frozenset({"same reward", *_STUCK}),
           kinds=REWARDS, needs=(ANSWERS, REWARDS_OF_ANSWERS), enough=f"{FEWEST} answers"),
     Check("saturated", "Reward parts", saturated.saturated, part.balanced,

@@ -22,7 +22,7 @@ Problem = Literal[
     "no signal", "flat", "clipped", "no gradient", "rounding", "few weights", "sampler", "left out", "spike",
     "reference", "negative kl", "held", "cancelling", "tiny spread", "collapse", "entropy rises", "same answers",
     "swapped", "one length", "lopsided", "displaced", "no preference", "no labels", "same teacher", "overfit",
-    "leaked", "one prompt", "saturated",
+    "leaked", "one prompt", "saturated", "given away",
     "others' tokens", "end untrained", "turns",
 ]  # fmt: skip
 """The names of the problems, which never change."""

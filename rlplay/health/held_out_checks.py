@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
 
 from rlplay.health.finding import Evidence, Finding, NoTick, Points
+from rlplay.health.given_answers import BEGIN, END, VALUE
 from rlplay.health.prompt_numbers import row_key
 from rlplay.trace.numbers import number, percent
+from rlplay.trace.text import visible
 
 FEW = 12
 """Held-out prompts below which none of them right says little: of 11, none is right with a probability of 30 % even if
 one in ten is."""
 THREE = 3
 """The last evaluations, whose mean counts; and the upper bound of a share that was 0 in P prompts, 3/P (95 %)."""
+WRITTEN, CHANCE = 0.9, 0.3
+"""Share of the prompts that hold their right answer, always at the same place, where a template puts it there; and the
+share that hold another row's, from which it may be chance, as with single letters or small numbers.
+
+Where answers are chosen from a list or copied from a text, they stand at places that differ.
+"""
 LEAKED = 0.5
 """Share of the held-out prompts that are prompts of training, from which they show nothing new."""
 
@@ -152,6 +162,40 @@ def one_prompt(run: Evidence) -> Finding | None:
         place=run.example,
         examples=run.examples,
     )
+
+
+def given(run: Evidence) -> Finding | None:
+    """The right answer stands in the prompt, at a place that is the same in all prompts."""
+    for name in sorted({name for each in run.digests for name in each.given}):
+        found = reduce(add, (each.given[name] for each in run.digests if name in each.given))
+        rows = len(frozenset().union(*(each.prompts for each in run.digests)))
+        same = [place for place, count in found.places.items() if count >= WRITTEN * found.rows]
+        if rows < FEW or found.within < WRITTEN * found.rows or not same:
+            continue
+        place = max(same, key=len)
+        if found.compared < FEW or found.others > CHANCE * found.compared:
+            continue
+        return Finding(
+            "given away",
+            "The right answer stands in the prompt",
+            f"{found.within} of {found.rows} prompts contain the value of their column “{visible(name)}”, "
+            f"{found.places[place]} of them {_where(place)}. The value of another row stands in {found.others} of "
+            f"{found.compared}.",
+            "A template or a function that makes prompts puts the answer into them, so the policy learns to copy it. "
+            "Only where copying is the task is this meant.",
+            f"Leave “{visible(name)}” out of the prompt: print three prompts as the model reads them.",
+            place=run.example,
+            examples=run.examples,
+        )
+    return None
+
+
+def _where(place: str) -> str:
+    """A place of `GivenAnswers` in words."""
+    around = visible(place.replace(VALUE, "").strip(BEGIN + END))
+    if not around:
+        return "at the beginning" if BEGIN in place else "at the end"
+    return f"{'after' if place.endswith(VALUE) else 'before'} “{around}”"
 
 
 def varied(run: Evidence) -> str:

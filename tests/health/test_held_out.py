@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from rlplay.health import held_out_checks as held_out
 from rlplay.health.examine import findings, verdicts
 from rlplay.health.finding import Evidence
+from rlplay.health.given_answers import given_answers
 from rlplay.health.health_of_run import examine_run
 from rlplay.health.prompt_numbers import prompt_keys, row_key, row_keys
 from rlplay.trace.evaluations import Course, LearningCourses
@@ -105,3 +110,50 @@ def test_a_recorded_run_brings_its_held_out_prompts(tmp_path: Path) -> None:
     assert run is not None
     assert run.held_out is not None
     assert run.held_out.courses
+
+
+def given(prompt: str = "What is {0}+{0}? Answer {1}.", answer: Callable[[int], int] = lambda n: 2 * n) -> Evidence:
+    """Four rows in each of four updates; their prompts are made of a number and the row's answer."""
+    sampled = synthetic_update(1, prompts=4, generations=2)[0]
+    rows = []
+    for update in range(4):
+        numbers = [100 + 4 * update + n for n in range(4)]
+        prompts, columns = [prompt.format(n, answer(n)) for n in numbers], [{"Answer": answer(n)} for n in numbers]
+        if "\n" in prompt:  # the lines stand in another order each time
+            prompts = ["\n".join(random.Random(text).sample(lines := text.split("\n"), len(lines))) for text in prompts]
+        rows.append(msgspec.structs.replace(sampled, prompts=prompts, columns=columns))
+    return evidence(4, given=list(map(given_answers, rows)), prompts=list(map(row_keys, rows)))
+
+
+def test_an_answer_that_a_template_puts_into_the_prompt() -> None:
+    found = held_out.given(given())
+    assert found is not None
+    assert found.evidence == (
+        "16 of 16 prompts contain the value of their column “Answer”, 16 of them after “? answer ”. The value of "
+        "another row stands in 0 of 16."
+    )
+    for prompt, place in (
+        ("{1} {0} {0}?", "at the beginning"),
+        ("{0} {0} {1}", "at the end"),
+        ("{1}<-", "before “<-”"),
+    ):
+        found = held_out.given(given(prompt))
+        assert found is not None
+        assert place in found.evidence
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        ("What is {0}+{0}?",),
+        ("Is {0} even: 0, or 1?", lambda n: n % 2),  # another row's stands there, too
+        ("- 7{0}\n- {1}\n- {0}\n- {0}3",),  # one of several to choose from
+    ],
+)
+def test_no_alarm_about_answers_in_prompts(how: tuple[Any, ...]) -> None:
+    assert held_out.given(given(*how)) is None
+
+
+def test_few_rows_show_no_template() -> None:
+    run = given()
+    assert held_out.given(dataclasses.replace(run, digests=run.digests[:2])) is None
