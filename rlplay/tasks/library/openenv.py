@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
-from rlplay.containment import OwnError, contained
-from rlplay.tasks.library.entry import Entry, LibraryFunction
-from rlplay.tasks.library.prompts import divided
+from rlplay.containment import OwnError
+from rlplay.tasks.library.entry import Entry
+from rlplay.tasks.library.game_task import game_task
 from rlplay.tasks.library.replayed import Replayed, Said, rewards_by_step
-from rlplay.tasks.own_rewards import as_environment, as_reward
-from rlplay.tasks.task import Completion, Example, Reply, Steps, Task, chat, own_turns
+from rlplay.tasks.task import Task
 from rlplay.trace.text import quote
 from rlplay.trusted import UntrustedError, check_address
 
@@ -35,29 +33,8 @@ def task(entry: Entry) -> Task:
     options = dict(entry.options)
     words = _Words(entry, options.pop("action", None), options.pop("observation", None))
     games = Replayed(entry.text, lambda: _Game(entry, words, options), _AT_ONCE)
-    seeds = range(entry.seed, entry.seed + entry.size)
-    with contained(entry.text, entry.failed):
-        train, held_out = divided(Example(chat(games.first(seed)), {"seed": seed}) for seed in seeds)
-
-    def answer(example: Example, turns: Sequence[str]) -> Reply | None:
-        said = games.reply(example.columns["seed"], turns)
-        return None if said.over else Reply(said.text)
-
-    def steps(completions: list[Completion], seed: list[int]) -> list[Steps | None]:
-        """The rewards of an episode's steps, each at the end of its turn; None if the environment gave none."""
-        both = zip(seed, map(own_turns, completions), strict=True)
-        return [rewards_by_step(turns, games.replies(each, turns)) for each, turns in both]
-
-    reward = as_reward(LibraryFunction(entry, "steps", steps))
-    return Task(
-        name=entry.name,
-        summary=f"{entry.size} seeds of the OpenEnv environment at {entry.name}",
-        train=train,
-        held_out=held_out,
-        rewards={"steps": reward},
-        gold={"steps": reward},
-        environment=as_environment(LibraryFunction(entry, "answer", answer)),
-    )
+    about = f"the OpenEnv environment at {entry.name}"
+    return game_task(entry, games, about, "steps", rewards_by_step)
 
 
 class _Words:

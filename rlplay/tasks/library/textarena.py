@@ -11,11 +11,11 @@ import numpy as np
 
 from rlplay.containment import OwnError, contained
 from rlplay.spelling import did_you_mean
-from rlplay.tasks.library.entry import Entry, LibraryFunction
-from rlplay.tasks.library.prompts import divided
+from rlplay.tasks.library.entry import Entry
+from rlplay.tasks.library.game_task import game_task
 from rlplay.tasks.library.replayed import Replayed, Said
-from rlplay.tasks.own_rewards import as_environment, as_reward, named_function
-from rlplay.tasks.task import Completion, Example, Reply, Task, chat, own_turns
+from rlplay.tasks.own_rewards import named_function
+from rlplay.tasks.task import Task
 from rlplay.trace.text import quote
 from rlplay.user_code import UserCode
 
@@ -34,30 +34,12 @@ def task(entry: Entry) -> Task:
     options = dict(entry.options)
     opponent = named_function("opponent", str(options.pop("opponent"))) if "opponent" in options else None
     games = Replayed(entry.text, lambda: _Game(library, entry, options, opponent), _AT_ONCE)
-    seeds = range(entry.seed, entry.seed + entry.size)
-    with contained(entry.text, entry.failed):
-        train, held_out = divided(Example(chat(games.first(seed)), {"seed": seed}) for seed in seeds)
+    return game_task(entry, games, f"TextArena's {entry.name}", "outcome", _outcome)
 
-    def answer(example: Example, turns: Sequence[str]) -> Reply | None:
-        said = games.reply(example.columns["seed"], turns)
-        return None if said.over else Reply(said.text)
 
-    def outcome(completions: list[Completion], seed: list[int]) -> list[float]:
-        """The game's own reward once it is over; 0 for one that was cut off before."""
-        both = zip(seed, map(own_turns, completions), strict=True)
-        ends = [games.replies(each, turns)[-1:] for each, turns in both]
-        return [float(end[0].reward or 0.0) if end else 0.0 for end in ends]
-
-    reward = as_reward(LibraryFunction(entry, "outcome", outcome))
-    return Task(
-        name=entry.name,
-        summary=f"{entry.size} seeds of TextArena's {entry.name}",
-        train=train,
-        held_out=held_out,
-        rewards={"outcome": reward},
-        gold={"outcome": reward},
-        environment=as_environment(LibraryFunction(entry, "answer", answer)),
-    )
+def _outcome(_turns: Sequence[str], said: Sequence[Said]) -> float:
+    """The game's own reward once it is over; 0 for one that was cut off before."""
+    return float(said[-1].reward or 0.0) if said else 0.0
 
 
 class _Game:
