@@ -168,8 +168,11 @@ def findings(run: Evidence) -> list[Finding]:
 
 def _problems(run: Evidence) -> list[tuple[Check, Finding]]:
     """The checks that found something, also what another one explains."""
-    able = [check for check in applicable(run) if all(need.there(run) for need in check.needs)]
-    return [(check, finding) for check in able if (finding := check.look(run)) is not None]
+    if "problems" not in run.memo:
+        able = [check for check in applicable(run) if all(need.there(run) for need in check.needs)]
+        run.memo["problems"] = [(check, finding) for check in able if (finding := check.look(run)) is not None]
+    found: list[tuple[Check, Finding]] = run.memo["problems"]
+    return found
 
 
 def applicable(run: Evidence) -> list[Check]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from rlplay.algorithms.settings import Settings
 from rlplay.health.counts import WinCount
@@ -136,9 +136,10 @@ class Evidence:
     def series(self, name: str) -> Points:
         """The points of a metric in these updates."""
         if name not in self._read:
-            updates, values = self.history.series(name)
-            points = [(n, x) for n, x in zip(updates, values, strict=True) if self.first <= n <= self.last]
-            self._read[name] = points, [(n, x) for n, x in points if math.isfinite(x)]
+            updates, values = self.history.between(name, self.first, self.last)
+            points = list(zip(updates, values, strict=True))
+            whole = math.isfinite(sum(values))  # then each of them is a number
+            self._read[name] = points, points if whole else [(n, x) for n, x in points if math.isfinite(x)]
         return self._read[name][0]
 
     def known(self, name: str) -> Points:
@@ -151,9 +152,14 @@ class Evidence:
         """Both by the metric's name: many checks ask for the same, and a run may have thousands of updates."""
         return {}
 
+    @cached_property
+    def memo(self) -> dict[str, Any]:
+        """What several checks ask for and is not read in a moment, by the name of what computes it."""
+        return {}
+
     def mean(self, name: str, count: int) -> float | None:
         """The mean of the newest `count` values of a metric; None without values."""
-        values = [x for _, x in self.series(name)][-count:]
+        values = [x for _, x in self.series(name)[-count:]]
         return sum(values) / len(values) if values else None
 
     def pooled(self, kind: Literal["longer", "gold"], name: str, enough: int) -> WinCount:

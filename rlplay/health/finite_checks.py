@@ -68,7 +68,7 @@ def _of_metrics(run: Evidence) -> dict[int, list[str]]:
     """The names of the metrics that are not finite, by update; of another trainer those that say what broke."""
     found: dict[int, list[str]] = {}
     for name in run.history.names():
-        if not run.source or _stage(name) in _STAGES:
+        if (not run.source or _stage(name) in _STAGES) and len(run.known(name)) < len(run.series(name)):
             for update, value in run.series(name):
                 if not math.isfinite(value):
                     found.setdefault(update, []).append(name)

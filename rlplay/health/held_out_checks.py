@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from functools import reduce
 from operator import add
 from typing import NamedTuple
@@ -87,7 +88,8 @@ def memorised(run: Evidence) -> Finding | None:
 
 def _near(points: Points, update: int) -> float:
     """The mean of the three values nearest to an update."""
-    nearest = sorted(points, key=lambda point: abs(point[0] - update))[:3]
+    place = bisect_left(points, update, key=lambda point: point[0])
+    nearest = sorted(points[max(0, place - 3) : place + 3], key=lambda point: abs(point[0] - update))[:3]
     return sum(x for _, x in nearest) / len(nearest)
 
 

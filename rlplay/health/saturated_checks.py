@@ -29,6 +29,8 @@ _FINE = re.compile(r"penal|overlong|repeti|toxic|cost", re.IGNORECASE)
 def saturated(run: Evidence) -> Finding | None:
     """One part is earned by all answers, another by none, and the answers are not right."""
     means = {name: run.known(f"rewards/{name}/mean") for name in _parts(run)}
+    if len(means) < 2:
+        return None
     nothing = [name for name, points in means.items() if _earns_nothing(name, [x for _, x in points])]
     full = [name for name, points in means.items() if _is_full(run, name, [x for _, x in points])]
     right, said = _right(run)

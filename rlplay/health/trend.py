@@ -59,7 +59,7 @@ class Trend:
 
 def trend(points: Points, fewest: int = FEWEST) -> Trend | None:
     """The trend over the last WINDOW points; None if there are fewer than `fewest`."""
-    known = [(n, value) for n, value in points if math.isfinite(value)][-WINDOW:]
+    known = _newest(points)
     if len(known) < max(3, fewest):
         return None
     x, y = np.array(known, dtype=np.float64).T
@@ -72,6 +72,14 @@ def trend(points: Points, fewest: int = FEWEST) -> Trend | None:
     left = y - slope * x
     error = math.sqrt(float(left @ left) / (len(known) - 2) / float(x @ x))
     return Trend(slope, _t95(len(known) - 2) * error, len(known), first, last, ends)
+
+
+def _newest(points: Points) -> Points:
+    """The last WINDOW points that are numbers."""
+    last = [point for point in points[-WINDOW:] if math.isfinite(point[1])]
+    if len(last) < min(WINDOW, len(points)):
+        last = [point for point in points if math.isfinite(point[1])][-WINDOW:]
+    return last
 
 
 def without_outliers(values: Sequence[float]) -> list[float]:
@@ -92,7 +100,7 @@ def without_outliers(values: Sequence[float]) -> list[float]:
 
 def steady_trend(points: Points, fewest: int = FEWEST) -> Trend | None:
     """The trend without single values that stand out."""
-    known = [(n, value) for n, value in points if math.isfinite(value)][-WINDOW:]
+    known = _newest(points)
     values = without_outliers([value for _, value in known])
     return trend([(n, value) for (n, _), value in zip(known, values, strict=True)], fewest)
 
@@ -115,6 +123,13 @@ def ceiling(run: Evidence) -> str:
 
     Where only metrics are on record, nothing says what the best answer earns; a plateau after a rise stands for it.
     """
+    if "ceiling" not in run.memo:
+        run.memo["ceiling"] = _ceiling(run)
+    said: str = run.memo["ceiling"]
+    return said
+
+
+def _ceiling(run: Evidence) -> str:
     if run.newest is None:
         return _plateau(without_outliers([value for _, value in run.known("reward")]))
     means, best = without_outliers([value for _, value in run.known("reward")]), run.newest.best

@@ -129,6 +129,14 @@ class History:
         line = self._lines.get(name)
         return ([], []) if line is None else (line.updates.tolist(), line.values.tolist())
 
+    def between(self, name: str, first: int, last: int) -> Series:
+        """Updates and values of one metric from one update to another, both included."""
+        line = self._lines.get(name)
+        if line is None:
+            return [], []
+        part = slice(bisect_left(line.updates, first), bisect_right(line.updates, last))
+        return line.updates[part].tolist(), line.values[part].tolist()
+
     def at(self, update: int) -> dict[str, float]:
         """Every metric of one update of the live branch, by name."""
         found = {}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from math import inf, nan
 
 import pytest
 
+from rlplay.health import examine
 from rlplay.health.counts import WinCount
+from rlplay.health.examine import findings
 from rlplay.health.finding import RECENT
 from tests.health.evidence import evidence
 
@@ -40,3 +43,16 @@ def test_as_many_updates_as_it_takes_to_have_enough_pairs(enough: int, pairs: in
     assert run.pooled("gold", "a", enough) == WinCount(0.5 * pairs, pairs)
     assert run.pooled("gold", "b", enough) == run.pooled("longer", "a", enough) == WinCount()
     assert (WinCount().share, WinCount(3, 4).share) == (0.5, 0.75)
+
+
+def test_numbers_are_known_where_they_are_finite() -> None:
+    run = evidence(4, {"loss": [1.0, nan, inf, 4.0], "kl": [1e308] * 4})
+    assert run.known("loss") == [(1, 1.0), (4, 4.0)]
+    assert run.known("kl") == run.series("kl"), "although their sum is not finite"
+
+
+def test_what_was_found_is_not_sought_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = evidence(30, {"reward": [0.5, 0.4] * 15})
+    found = findings(run)
+    monkeypatch.setattr(examine, "applicable", lambda _: [])
+    assert findings(run) == found

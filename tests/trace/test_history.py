@@ -30,6 +30,12 @@ def test_series_hold_every_finished_update() -> None:
     assert "clip_ratio/high_mean" in history.names()
 
 
+def test_a_part_of_a_series_has_both_its_ends() -> None:
+    history = lived(1, 2, 3, 4)
+    assert history.between("reward", 2, 3) == ([2, 3], [reward(2), reward(3)])
+    assert history.between("reward", 5, 9) == history.between("nothing", 0, 9) == ([], [])
+
+
 def test_the_metrics_of_an_update_are_those_that_were_recorded_with_it() -> None:
     history = lived(1, 2, 3)
     history.add(synthetic_evaluated(2))
