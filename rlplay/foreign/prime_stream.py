@@ -30,6 +30,8 @@ _STREAMS = ("trainer_logprobs", "entropies", "advantages", "is_masked")
 """The numbers of tokens that an update of a trace may bring."""
 SETTLED = 60.0
 """Seconds without a new line after which nothing more is taken to come of the newest step."""
+_WAITS = 64
+"""Steps for which a trace may wait to be trained: prime-rl drops older ones much earlier (max_off_policy_steps)."""
 _DIGITS, _NAME = 5, re.compile(r"^\d{5}\.jsonl(\.zst)?$")
 """Of a chunk."""
 _LONGEST = 2**28
@@ -53,6 +55,7 @@ class PrimeStream:
         self._arrived: dict[str, list[Branch]] = {}  # by trace
         self._early: dict[str, list[Row]] = {}  # updates of traces that have not arrived
         self._steps: dict[int, list[str]] = {}  # the traces that each step trained
+        self._since: dict[str, int] = {}  # by trace, the last step that was read when it was seen first
 
     @staticmethod
     def is_at(folder: Path) -> bool:
@@ -95,11 +98,26 @@ class PrimeStream:
                 break
             found += self._records(step)
             self._done = step
+        self._drop_old()
         return found
+
+    def _drop_old(self) -> None:
+        """Forget the traces that no step has trained for long: some are filtered out, and some come for a step read."""
+        done = -1 if self._done is None else self._done
+        for name in (*self._arrived, *self._early):
+            self._since.setdefault(name, done)
+        trained = {name for names in self._steps.values() for name in names}
+        for name in [name for name, since in self._since.items() if since < done - _WAITS and name not in trained]:
+            self._forget_trace(name)
+
+    def _forget_trace(self, name: str) -> list[Branch]:
+        self._since.pop(name, None)
+        self._early.pop(name, None)
+        return self._arrived.pop(name, [])
 
     def _records(self, step: int) -> list[AnyRecord]:
         """The records of a step, whose traces are forgotten."""
-        found = [each for name in self._steps.pop(step) for each in self._arrived.pop(name, ()) if each.mask.any()]
+        found = [each for name in self._steps.pop(step) for each in self._forget_trace(name) if each.mask.any()]
         number = step + (self._first == 0)
         if not found or (self._done is not None and step <= self._done):
             return []

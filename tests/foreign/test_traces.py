@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 
 from rlplay.foreign.copy import Copy
-from rlplay.foreign.verifiers_traces import branches
+from rlplay.foreign.prime_stream import PrimeStream
+from rlplay.foreign.verifiers_traces import Branch, branches
 from rlplay.health.digest import digest
+from rlplay.trace.records import Finished
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from tests.cli.command_line import called
@@ -142,6 +145,31 @@ def test_a_step_waits_until_it_was_trained(tmp_path: Path) -> None:
         Copy(folder)  # another program, from the beginning of the streams
         assert run.updates() == [1, 2]
         agrees(run.load(2), 1)
+
+
+def test_traces_that_no_step_trains_are_forgotten(tmp_path: Path) -> None:
+    def trace(name: str) -> Row:
+        node = {"parent": None, "token_ids": [1, 2], "mask": [False, True], "message": {"role": "user", "content": "?"}}
+        return {"id": name, "nodes": [node | {"logprobs": [-1.0]}], "rewards": {}}
+
+    def told(name: str, step: int) -> Row:
+        return {"trace_id": name, "branches": [], "info": {"train": {"trained_at_step": step}}}
+
+    steps, early = 150, 8  # a trace is trained so many steps after it has come
+    arrived, shipped = [trace(f"t{step}") for step in range(early)], list[Row]()
+    reader, late = PrimeStream(tmp_path), PrimeStream(tmp_path)
+    updates, rest = list[int](), list[int]()
+    for step in range(steps):
+        arrived += [trace(f"t{step + early}"), trace(f"filtered {step}")]
+        shipped.append(told(f"t{step}", step))
+        write(tmp_path, "stream", arrived, age=0)
+        write(tmp_path, "annotations/orchestrator", shipped, age=0)
+        updates += [record.update for record in reader.fresh() if isinstance(record, Finished)]
+        if step >= steps - early:  # most of it at once, the rest as it comes
+            rest += [record.update for record in late.fresh() if isinstance(record, Finished)]
+    assert updates == rest == [*range(1, steps)], "the last step may get more"
+    held = [each for each in gc.get_objects() if isinstance(each, Branch) and each.trace["id"].startswith("filtered")]
+    assert len(held) < 2 * steps - 50
 
 
 def test_without_the_trainers_annotations(tmp_path: Path) -> None:
