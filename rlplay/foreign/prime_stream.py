@@ -97,7 +97,7 @@ class PrimeStream:
             if not (quiet or self._complete(step)):
                 break
             found += self._records(step)
-            self._done = step
+            self._done = step if self._done is None else max(step, self._done)
         self._drop_old()
         return found
 

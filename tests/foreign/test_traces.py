@@ -147,14 +147,25 @@ def test_a_step_waits_until_it_was_trained(tmp_path: Path) -> None:
         agrees(run.load(2), 1)
 
 
+def trace(name: str) -> Row:
+    node = {"parent": None, "token_ids": [1, 2], "mask": [False, True], "message": {"role": "user", "content": "?"}}
+    return {"id": name, "nodes": [node | {"logprobs": [-1.0]}], "rewards": {}}
+
+
+def told(name: str, step: int) -> Row:
+    return {"trace_id": name, "branches": [], "info": {"train": {"trained_at_step": step}}}
+
+
+def test_going_on_repeats_no_step(tmp_path: Path) -> None:
+    write(tmp_path, "stream", [trace(f"t{step}") for step in range(6)])
+    write(tmp_path, "annotations/orchestrator", [told(f"t{step}", step) for step in range(6)])
+    reader = PrimeStream(tmp_path)
+    reader.resume({"step": 3, "first": 0})
+    assert [record.update for record in reader.fresh() if isinstance(record, Finished)] == [5, 6]
+    assert reader.place() == {"step": 5, "first": 0}
+
+
 def test_traces_that_no_step_trains_are_forgotten(tmp_path: Path) -> None:
-    def trace(name: str) -> Row:
-        node = {"parent": None, "token_ids": [1, 2], "mask": [False, True], "message": {"role": "user", "content": "?"}}
-        return {"id": name, "nodes": [node | {"logprobs": [-1.0]}], "rewards": {}}
-
-    def told(name: str, step: int) -> Row:
-        return {"trace_id": name, "branches": [], "info": {"train": {"trained_at_step": step}}}
-
     steps, early = 150, 8  # a trace is trained so many steps after it has come
     arrived, shipped = [trace(f"t{step}") for step in range(early)], list[Row]()
     reader, late = PrimeStream(tmp_path), PrimeStream(tmp_path)
