@@ -10,8 +10,10 @@ from rlplay.health.trained_tokens import TrainedTokens
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.text import visible
 
-FEWEST = 32
-"""Answers before "none of them" means anything."""
+FEWEST, GIVEN = 32, 12
+"""Answers before "none of them" means anything: of sampled ones, and of given ones, which all should end."""
+ENDED, MOST = 0.02, 0.5
+"""The share of given answers with their end in the loss that is as good as none, and the share that has a ✓."""
 HALF = 0.5
 EARLY = 0.1
 """Share of answers that stop well before the limit and without an end: an answer of one turn stops in no other way."""
@@ -75,7 +77,7 @@ def no_end_trained(run: Evidence) -> Finding | None:
     """The token that ends an answer is never in the loss."""
     known = _known(run)
     answers = sum(each.answers for each in run.digests)
-    if answers < FEWEST or not known or not run.now.tokens or run.now.walks:
+    if answers < _fewest(run) or not known or not run.now.tokens or run.now.walks:
         return None
     return _of_given(run, known, answers) if run.kind in _GIVEN else _of_sampled(run, known, answers)
 
@@ -83,13 +85,19 @@ def no_end_trained(run: Evidence) -> Finding | None:
 _GIVEN = ("imitation", "pairs", "kto")
 
 
+def _fewest(run: Evidence) -> int:
+    return GIVEN if run.kind in _GIVEN else FEWEST
+
+
 def _of_given(run: Evidence, known: list[TrainedTokens], answers: int) -> Finding | None:
     last = sum((each.ends for each in known), Counter[int]())
-    if not run.ends or any(last[end] for end in run.ends):
+    ended = max((last[end] for end in run.ends), default=0)
+    if not run.ends or ended > ENDED * answers:
         return None
     return _never(
         run,
-        f"Of {number(answers)} given answers in the loss, none ends with {_named(run)}.",
+        f"Of {number(answers)} given answers in the loss, {number(ended) if ended else 'none'} "
+        f"end{'s' * (ended < 2)} with {_named(run)}.",
         "The labels leave the end token out, so the model never learns to end an answer. Usually the pad token is the "
         "end token, and labels of padding are masked; or the template ends a turn with another token.",
     )
@@ -134,10 +142,13 @@ def ends_trained(run: Evidence) -> str:
     """In how many answers the end token is in the loss."""
     known = _known(run)
     answers = sum(each.answers for each in run.digests)
-    if answers < FEWEST or not run.now.tokens:
-        return ""
+    if answers < _fewest(run) or not run.now.tokens:
+        return NoTick(f"needs {_fewest(run)} answers") if run.now.tokens else ""
     if not run.ends:
         return NoTick("not recorded: which tokens end an answer")
     last = sum((each.ends for each in known), Counter[int]())
     count = min(sum(last[end] for end in run.ends), answers)
-    return f"{percent(count / answers)} of {number(answers)} answers have their end in the loss" if count else ""
+    said = f"{percent(count / answers)} of {number(answers)} answers have their end in the loss"
+    if run.kind in _GIVEN and count < MOST * answers:  # those of a sampler may all be cut at first
+        return NoTick(said)
+    return said if count else ""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlplay.health.digest import digest
-from rlplay.health.finding import NOT_USED, Evidence
+from rlplay.health.finding import NOT_USED, Evidence, NoTick
 from rlplay.health.sampler_numbers import Surprise
 from rlplay.health.token_checks import ends_trained, no_end_trained, of_others, only_own
 from rlplay.health.trained_tokens import TrainedTokens, trained_tokens
@@ -154,7 +154,12 @@ def test_given_answers_whose_end_has_no_label() -> None:
     assert no_end_trained(whole) is None
     assert ends_trained(whole) == "100.0 % of 96 answers have their end in the loss"
     assert no_end_trained(given(Counter({5: 9}), ends={})) is None
-    assert no_end_trained(given(Counter({5: 9}), updates=1)) is None
+    assert no_end_trained(given(Counter({5: 9}), updates=1)) is not None, "all given answers should end"
+    assert no_end_trained(given(Counter({5: 9}), updates=1, answers=11)) is None
+    one = given(Counter({1: 1}), updates=1, answers=64)
+    assert no_end_trained(one) is not None
+    some = given(Counter({1: 4}))
+    assert (no_end_trained(some), type(ends_trained(some))) == (None, NoTick)
 
 
 def test_sampled_answers_whose_end_the_mask_leaves_out() -> None:
