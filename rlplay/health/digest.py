@@ -31,7 +31,15 @@ from rlplay.health.pair_numbers import PairNumbers, pair_numbers
 from rlplay.health.part_numbers import PartNumbers, TinyGroups, part_numbers, tiny_groups
 from rlplay.health.prompt_numbers import prompt_keys, row_keys
 from rlplay.health.reference_numbers import ReferenceGap, reference_gap
-from rlplay.health.sampler_numbers import SamplerGap, Surprise, against_reference, most_unlikely, sampler_gap, surprise
+from rlplay.health.sampler_numbers import (
+    SamplerGap,
+    Surprise,
+    against_reference,
+    later_surprise,
+    most_unlikely,
+    sampler_gap,
+    surprise,
+)
 from rlplay.health.trained_tokens import TrainedTokens, trained_tokens
 from rlplay.health.turn_numbers import TurnNumbers, turn_numbers
 from rlplay.trace.records import Array, Sampled, spans
@@ -102,6 +110,7 @@ class Digest:
     """By name: "cut", "mark", "repeated", "longest", "mismatch", "moved", "unlikely", "pulled", "broken …" and
     "reference"."""
     surprise: Surprise | None = None
+    later: Surprise | None = None  # of the turns behind the first of each answer
     gap: SamplerGap | None = None
     ahead_of_reference: tuple[float, float] | None = None  # see `against_reference`
     unfit: dict[str, Unfit] = field(default_factory=dict)  # what of its tokens' numbers is not finite
@@ -192,6 +201,7 @@ def digest(update: Update) -> Digest | None:
         examples=_examples(update, answers, rewards, held),
         places=places,
         surprise=surprise(update),
+        later=later_surprise(update),
         gap=sampler_gap(update),
         ahead_of_reference=against_reference(update),
         unfit=broken,

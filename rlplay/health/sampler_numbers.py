@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rlplay.health.gap_shape import GapShape, gap_shape, later_turns
 from rlplay.trace.records import Array, Sampled, spans
 from rlplay.trace.update import Update
 
@@ -14,6 +15,8 @@ WHOLE = 0.95
 """Share of the sampled tokens whose numbers must be known. An answer that a trainer leaves out because it was cut takes
 its tokens along: those that are left ended, and an end that was unlikely is more of a surprise than the entropy says.
 """
+FAR = 4.0
+"""Nats by which a sampled token is less likely than the entropy says, from which it is out of the ordinary."""
 EDGE = 0.02
 """Nats between two log-probabilities of a token from which their sign counts: less is rounding."""
 
@@ -30,11 +33,18 @@ class Surprise:
     surprise: float = 0.0  # sum of −log p, nats
     entropy: float = 0.0  # sum of H, nats
     squared: float = 0.0  # sum of (−log p − H)²
+    far: float = 0.0  # sum of −log p − H where it is above FAR
 
     def __add__(self, other: Surprise) -> Surprise:
         return Surprise(
             self.tokens + other.tokens, self.surprise + other.surprise, self.entropy + other.entropy,
-            self.squared + other.squared,
+            self.squared + other.squared, self.far + other.far,
+        )  # fmt: skip
+
+    def __sub__(self, other: Surprise) -> Surprise:
+        return Surprise(
+            self.tokens - other.tokens, self.surprise - other.surprise, self.entropy - other.entropy,
+            self.squared - other.squared, self.far - other.far,
         )  # fmt: skip
 
     @property
@@ -68,6 +78,7 @@ class SamplerGap:
     largest: float  # log-probability by which a token is likelier under the sampler, the largest
     reference_kl: float | None  # k3 of sampler and reference, where that is on record
     trained_kl: float | None  # k3 of training and reference, on the same tokens
+    shape: GapShape | None = None
 
 
 def surprise(update: Update) -> Surprise | None:
@@ -81,8 +92,23 @@ def surprise(update: Update) -> Surprise | None:
     # A trainer that knows no entropies may have written zeros.
     if not known.any() or known.sum() < WHOLE * len(known) or not entropy[known].any():
         return None
-    off = -logp[known] - entropy[known]
-    return Surprise(len(off), float(-logp[known].sum()), float(entropy[known].sum()), float(off @ off))
+    return _of(logp[known], entropy[known])
+
+
+def later_surprise(update: Update) -> Surprise | None:
+    """The same of the turns behind the first of each answer; None without any."""
+    sampled = update.sampled
+    if sampled is None or surprise(update) is None or not (later := later_turns(sampled)).any():
+        return None
+    own = (sampled.mask == 1) & later
+    logp, entropy = sampled.old_logprobs[own].astype(np.float64), sampled.entropy[own].astype(np.float64)
+    known = np.isfinite(logp) & np.isfinite(entropy)
+    return _of(logp[known], entropy[known]) if known.any() else None
+
+
+def _of(logp: Array, entropy: Array) -> Surprise:
+    off = -logp - entropy
+    return Surprise(len(off), float(-logp.sum()), float(entropy.sum()), float(off @ off), float(off[off > FAR].sum()))
 
 
 def most_unlikely(sampled: Sampled) -> int | None:
@@ -105,6 +131,7 @@ def sampler_gap(update: Update) -> SamplerGap | None:
     with np.errstate(over="ignore"):
         ratio = np.exp(ours - theirs)
     ahead = theirs - ours
+    shape = gap_shape(sampled, np.where(own, trained, np.nan), np.where(own, sampled.sampling_logprobs, np.nan))
     reference = None if update.credited is None else update.credited.ref_logprobs
     frozen = None if reference is None else reference[own].astype(np.float64)
     return SamplerGap(
@@ -116,6 +143,7 @@ def sampler_gap(update: Update) -> SamplerGap | None:
         largest=float(ahead.max()),
         reference_kl=None if frozen is None or not np.isfinite(frozen).all() else k3(theirs, frozen),
         trained_kl=None if frozen is None or not np.isfinite(frozen).all() else k3(ours, frozen),
+        shape=shape,
     )
 
 

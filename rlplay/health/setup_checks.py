@@ -6,7 +6,10 @@ import math
 
 from rlplay.health.digest import Digest, TokenPlace
 from rlplay.health.finding import Evidence, Finding, NoTick
-from rlplay.health.sampler_checks import drawn
+from rlplay.health.mismatch_checks import mismatch
+from rlplay.health.run_kind import REWARDS
+from rlplay.health.sampler_checks import drawn, other_policy
+from rlplay.health.turn_checks import has_turns, whole_turns
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 
@@ -89,6 +92,10 @@ def fits(run: Evidence) -> str:
         return NoTick(f"{alike} of {different} different prompts have the same tokens as another one")
     if not now.tokens or not now.template_marks:
         return NoTick("no mark of a chat template is in the prompts") if now.prompts_known else ""
+    if run.kind in REWARDS and (other_policy(run) or mismatch(run)):
+        return NoTick("the sampler disagrees with training, as it also does where it reads another prompt")
+    if run.kind in REWARDS and has_turns(run) and isinstance(whole_turns(run), NoTick):
+        return NoTick("whether later turns were sampled after these tokens is not compared")
     said, marks = first.answers - first.empty, sum(first.openings.values())
     apart = f"{different} different prompts have different tokens; " if different > 1 else ""
     return (

@@ -47,6 +47,12 @@ def turns(sampled: Sampled, completion: int) -> list[Turn]:
     ]
 
 
+def earlier_turns(prompt: str) -> bool:
+    """Whether a prompt holds a turn of the model's, besides the one that it opens; by the marks in its text."""
+    roles = ["".join(filter(None, found.groups())) for found in _ROLE.finditer(prompt)]
+    return any(role in _MODEL for role in roles[:-1])
+
+
 def turns_of_others(texts: Sequence[str]) -> list[slice]:
     """The tokens of an answer from a mark that names a user, a tool or an environment to the next mark of a role."""
     if not any("<" in text for text in texts):
