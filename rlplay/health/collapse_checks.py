@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlplay.health.finding import Evidence, Finding, Points
+from rlplay.health.finding import Evidence, Finding, NoTick, Points
 from rlplay.health.trend import WINDOW, ceiling, trend
 from rlplay.trace.numbers import number
 from rlplay.trace.records import Array
@@ -20,8 +20,9 @@ RISEN, NATS = 1.5, 0.2
 In 50 runs of rlplay and TRL that learn, every update from the tenth on, it was at most 1.09 times its start, but for
 two whose reward rose with it (1.4 and 2.9 times). The check also asks for a rise beyond chance.
 """
-LONG, LOST, SURE = 15, 0.6, 4.0
-"""Updates before a reward can have collapsed, the share of its gain that is then gone, and how many standard errors."""
+LONG, LOST, SURE, GONE = 15, 0.6, 4.0, 0.3
+"""Updates before a reward can have collapsed, the share of its gain that is then gone, and how many standard errors;
+the share from which it is not kept, either."""
 APART = 4.0
 """Deviations from its values around the best reward at which a metric has left them."""
 STEADY = 10
@@ -106,10 +107,15 @@ def _drop(run: Evidence) -> Drop | None:
     levels = _levels(values)
     best = int(levels[:-EARLY].argmax())
     found = Drop(float(levels[: best + 1].min()), float(levels[best]), float(levels[-1]), points[best + EARLY - 1][0])
-    error = 1.05 * float(np.median(np.abs(np.diff(values)))) * math.sqrt(2 / EARLY)
+    error = _error(values)
     gained, lost = found.best - found.start, found.best - found.now
     fell = gained > max(SURE * error, 1e-6) and lost > max(LOST * gained, SURE * error)
     return found if fell and not _returned(run, found.at) else None
+
+
+def _error(values: Array) -> float:
+    """The standard error of a difference of two levels, by how the rewards vary from one update to the next."""
+    return 1.05 * float(np.median(np.abs(np.diff(values)))) * math.sqrt(2 / EARLY)
 
 
 def _levels(values: Array) -> Array:
@@ -186,9 +192,15 @@ def _first_to_leave(run: Evidence, best: int) -> tuple[str, str, int]:
 
 
 def kept(run: Evidence) -> str:
-    """How much of its gain the reward has kept."""
+    """How much of its gain the reward has kept; no ✓ if there was none, or a good part of it is gone."""
     points = run.known("reward")
     if len(points) < max(LONG, WINDOW):
         return ""
-    levels = _levels(np.array([x for _, x in points]))
-    return f"at its best {number(float(levels.max()))} over {EARLY} updates, now {number(float(levels[-1]))}"
+    values = np.array([x for _, x in points])
+    levels, error = _levels(values), _error(values)
+    best = int(levels.argmax())
+    gained, lost = float(levels[best] - levels[: best + 1].min()), float(levels[best] - levels[-1])
+    text = f"at its best {number(float(levels[best]))} over {EARLY} updates, now {number(float(levels[-1]))}"
+    if gained <= max(SURE * error, 1e-6):
+        return NoTick(f"{text}; it has gained nothing beyond chance that it could lose")
+    return NoTick(text) if lost > max(GONE * gained, error) else text

@@ -163,7 +163,11 @@ def findings(run: Evidence) -> list[Finding]:
     """The problems of a run, the gravest first, without those that another one explains."""
     found = _problems(run)
     explained = {name for check, _ in found for name in check.explains}
-    return [finding for check, finding in found if check.name not in explained]
+    left: dict[Problem, Finding] = {}
+    for check, finding in found:
+        if check.name not in explained:
+            left.setdefault(check.name, finding)  # the gravest of one name says what the others do
+    return list(left.values())
 
 
 def _problems(run: Evidence) -> list[tuple[Check, Finding]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rlplay.health.digest import Digest
 from rlplay.health.finding import NOT_USED, Evidence, Finding, NoTick
-from rlplay.health.trend import WINDOW, ceiling, trend
+from rlplay.health.trend import WINDOW, ceiling, risen, trend
 from rlplay.trace.numbers import number, percent
 
 FAR, TIMES = 0.2, 2
@@ -253,11 +253,11 @@ def critic(run: Evidence) -> Finding | None:
     points = [(n, x) for n, x in run.series("explained_variance") if math.isfinite(x)]
     if len(points) < CRITIC or max(x for _, x in points[-SLOW:]) > EXPLAINED:
         return None
-    spread, reward = run.mean("reward_std", SLOW), trend(run.known("reward"))
+    spread = run.mean("reward_std", SLOW)
     if not spread or ceiling(run):
         return None
     untrained = run.stated("vf_coef") and not run.settings.vf_coef
-    if reward is not None and reward.rises and not untrained:  # advantages that teach are good enough
+    if risen(run) and not untrained:  # advantages that teach are good enough
         return None
     now = f" ({number(run.settings.vf_coef)} now)" if "vf_coef" in run.on_record else ""
     return Finding(

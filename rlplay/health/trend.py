@@ -118,6 +118,18 @@ def learns(run: Evidence, sure: float = 1.0) -> bool:
     return bool(rewarded and ceiling(run)) or (found is not None and gain > sure * found.margin)
 
 
+def risen(run: Evidence) -> bool:
+    """Whether the reward rises, or is higher than at the start, beyond chance."""
+    found, means = trend(run.known("reward")), [x for _, x in run.known("reward")]
+    if found is not None and found.rises:
+        return True
+    first, last = np.array(means[:FEWEST]), np.array(means[FEWEST:][-WINDOW:])
+    if len(last) < FEWEST:
+        return False
+    noise = math.sqrt(float(first.var(ddof=1)) / len(first) + float(last.var(ddof=1)) / len(last))
+    return float(last.mean() - first.mean()) > _t95(FEWEST - 1) * noise
+
+
 def ceiling(run: Evidence) -> str:
     """The mean reward and the best answer's reward, if the mean is near it; otherwise empty.
 

@@ -89,6 +89,12 @@ def ticks(run: Evidence) -> set[str]:
     return {each.title for each in verdicts(run, findings(run)) if each.ticked}
 
 
+def test_one_name_is_found_once() -> None:
+    small = {"learning_rate": [1e-8] * 6, "weights/step": [1e-9] * 6, "grad_norm": [1.0] * 6, "kl_old": [1e-12] * 6}
+    found = findings(evidence(series=small | {"reward_std": [0.5] * 6}, settings={"learning_rate": 1e-8}))
+    assert [each.title for each in found] == ["The learning rate is far too small"]
+
+
 def test_nothing_is_ticked_that_a_finding_doubts() -> None:
     """Neither what it explains, under any of the subject's checks, nor the setting that it would change."""
     calm = {"kl": [0.0, 0.01, 0.02, 0.02, 0.02, 0.02], "learning_rate": [0.04] * 6}

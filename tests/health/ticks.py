@@ -181,7 +181,11 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
         "few answers": evidence(1, trained=COVERED, ends={1: "<end>"}), "no end known": evidence(trained=COVERED),
         "no answer ends": evidence(trained=NOTHING, ends={1: "<end>"}), "none": evidence(),
     },
-    "Reward kept": {"few updates": curves(19, {"reward": RISING[:19]}), "none": evidence()},
+    "Reward kept": {
+        "few updates": curves(19, {"reward": RISING[:19]}), "none": evidence(),
+        "nothing gained": curves(30, {"reward": NOISY[:30]}),
+        "half of it is gone": curves(45, {"reward": [*RISING, *RISING[:14:-1]]}),
+    },
     "Gradient": {
         "few updates": curves(11, {"grad_norm": [1.0] * 11}),
         "norms of 0": curves(30, {"grad_norm": [0.0] * 19 + [1.0] * 11}), "none": evidence(),
