@@ -21,8 +21,9 @@ from rlplay.trace.records import Array
 
 _CUT = {"max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "compaction_failed"}
 """What stops a trace without the policy ending it (`TRUNCATING_STOPS`)."""
-_LARGEST = 2**23
-"""Tokens and messages of all paths of a trace together: each path repeats what it shares with others."""
+_LARGEST, _MESSAGE = 2**23, 64
+"""Tokens of all paths of a trace together, as each repeats what it shares with others, and how many a message counts
+for, which takes as long to read."""
 _COMPACT = ("logprobs", "advantages", "reference_logprobs", "trainer_logprobs", "entropies")
 """The numbers of a message's sampled tokens; the last two are the training pass's."""
 _IN_ROLLOUTS = {
@@ -58,10 +59,10 @@ class Branch:
         place = 0
         for node in self._nodes:
             size = len(node.get("token_ids") or ())
-            sampled, values = np.flatnonzero(self.mask[place : place + size]) + place, node.get(name)
-            if values and len(values) != len(sampled):
-                raise ValueError(f"{name} has {len(values)} values for {len(sampled)} tokens")
-            if values:
+            if values := node.get(name):
+                sampled = np.flatnonzero(self.mask[place : place + size]) + place
+                if len(values) != len(sampled):
+                    raise ValueError(f"{name} has {len(values)} values for {len(sampled)} tokens")
                 found[sampled] = values
             place += size
         return None if np.isnan(found).all() else found
@@ -104,7 +105,7 @@ def branches(trace: Row) -> list[Branch]:
     """
     nodes = trace.get("nodes") or []
     inner = {node.get("parent") for node in nodes}
-    sizes = [1 + len(node.get("token_ids") or ()) for node in nodes]
+    sizes = [_MESSAGE + len(node.get("token_ids") or ()) for node in nodes]
     paths, left = list[list[int]](), _LARGEST
     for leaf in (i for i in range(len(nodes)) if i not in inner):
         path, place = list[int](), leaf
@@ -114,7 +115,7 @@ def branches(trace: Row) -> list[Branch]:
             if len(path) > len(nodes):
                 raise ValueError("messages of a trace follow each other in a circle")
             if left < 0:
-                raise ValueError(f"the paths of a trace have more than {_LARGEST} tokens")
+                raise ValueError(f"the paths of a trace are too long together: more than {_LARGEST} tokens")
             place = nodes[place].get("parent")
         paths.append(path[::-1])
     return [Branch(trace, path) for path in paths]

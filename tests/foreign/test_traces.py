@@ -247,5 +247,7 @@ def test_paths_that_repeat_what_they_share_have_an_end() -> None:
     assert [len(each.ids) for each in branches({"nodes": [node(None, 9), node(0), node(0, 2)]})] == [10, 11]
     with pytest.raises(ValueError, match="more than 8388608 tokens"):
         branches({"nodes": [node(None, 20_000)] + [node(0)] * 500})
+    with pytest.raises(ValueError, match="too long together"):
+        branches({"nodes": [node(n - 1 if n else None) for n in range(400)] + [node(399)] * 400})
     with pytest.raises(ValueError, match="in a circle"):
         branches({"nodes": [node(1), node(0), node(0)]})
