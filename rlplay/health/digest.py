@@ -126,6 +126,7 @@ class Digest:
     prompts: frozenset[int] = frozenset()  # see `row_keys`
     prompt_texts: frozenset[int] = frozenset()  # see `prompt_keys`
     given: dict[str, GivenAnswers] = field(default_factory=dict)  # by column: whether its value stands in the prompts
+    shift_before_last: bool = False  # `shift` is without the last optimizer step, whose result nobody saw
     episodes: bool = False  # an environment has written a part of an answer
 
 
@@ -189,6 +190,7 @@ def digest(update: Update) -> Digest | None:
         contained={name: int(has.sum()) for name, has in held.items()},
         empty=int(((lengths == 1) & (sampled.truncated == 0)).sum()),
         shift=_shift(update),
+        shift_before_last=update.new_logprobs() is None,
         repeats=float(repeats.mean()),
         long_answers=long_answers(sampled),
         mismatch=None if mismatch is None else mismatch[0],
@@ -280,13 +282,29 @@ def _mismatch(update: Update) -> tuple[float, TokenPlace] | None:
     return k3, _place(update, int(index[own][np.abs(off).argmax()]))
 
 
+def _moved_to(update: Update) -> Array | None:
+    """The log-probabilities after the update, or else those that its last optimizer steps saw, before they moved it.
+
+    None where each token was seen by the first step alone, which has moved nothing yet.
+    """
+    if (new := update.new_logprobs()) is not None or update.finished is None or update.sampled is None:
+        return new
+    later = [step for step in update.steps if step.step > 0]
+    if not later:
+        return None
+    seen = np.full(update.tokens, np.nan, dtype=np.float32)
+    for step in later:
+        seen[spans(update.sampled.offsets, step.rows)] = step.logprobs
+    return seen if np.any(np.nan_to_num(seen - update.sampled.old_logprobs)) else None
+
+
 def _shift(update: Update) -> float | None:
     """The total variation between old and new policy, mean over the sampled tokens, in [0, 1].
 
     Where w = new/old on tokens that the old policy sampled, max(0, 1 - w) has the mean ½ Σ|new - old|. Unlike k3 it is
     bounded: one rare token that becomes a hundred times as likely does not make it large.
     """
-    new = update.new_logprobs()
+    new = _moved_to(update)
     if new is None or update.sampled is None:
         return None
     off = new - update.sampled.old_logprobs
@@ -296,7 +314,7 @@ def _shift(update: Update) -> float | None:
 
 def _moved(update: Update) -> tuple[float, TokenPlace] | None:
     """The token whose probability the update has changed most."""
-    new = update.new_logprobs()
+    new = _moved_to(update)
     if new is None or update.sampled is None:
         return None
     change = np.abs(np.exp(new) - np.exp(update.sampled.old_logprobs))

@@ -13,6 +13,7 @@ from rlplay.health import rate_checks as rate
 from rlplay.health import reference_checks as reference
 from rlplay.health import reward_checks as reward
 from rlplay.health import reward_part_checks as part
+from rlplay.health import ruin_checks as ruin
 from rlplay.health import sampler_checks as sampler
 from rlplay.health import saturated_checks as saturated
 from rlplay.health import setup_checks as setup
@@ -112,6 +113,9 @@ CHECKS = (
     Check("step too large", "Step size", policy.too_far, policy.steps,
           frozenset({"gamed", "length", "memorised", "clipped", *_MOVED}), kinds=REWARDS, needs=(_SHIFTED,),
           enough="5 updates that moved the policy"),
+    Check("step too large", "Step size", ruin.ruined, policy.steps,
+          frozenset({"gamed", "length", "memorised", "clipped", "spike", *_MOVED}), kinds=REWARDS,
+          needs=(metric("reward"), metric("reward_std"))),
     Check("length", "Length", reward.length, reward.beyond_length, frozenset({"memorised", *_MOVED}),
           kinds=REWARDED, needs=(_SIZED,), enough="100 pairs of answers to one prompt"),
     Check("gamed", "Gold score", reward.gamed, reward.honest, frozenset(_MOVED), kinds=REWARDED,

@@ -121,7 +121,8 @@ def steps(run: Evidence) -> str:
     kls = [kl for _, kl in run.known("kl_old")][-WINDOW:]
     if len(moved) >= SLOW and max(moved) > VISIBLE and sum(shift > FAR for shift in moved) < TIMES:
         span = f"{percent(min(moved))} to {percent(max(moved))}"
-        return f"each of the last {len(moved)} updates moved {span} of the probability of what was sampled"
+        before = ", before its last optimizer step" if run.now.shift_before_last else ""
+        return f"each of the last {len(moved)} updates moved {span} of the probability of what was sampled{before}"
     if run.metrics_only and len(kls) >= SLOW and STILL <= max(kls) <= 2 * FAR**2:
         return f"the KL of an update was at most {number(max(kls))} nats per token in the last {len(kls)}"
     return ""

@@ -176,6 +176,24 @@ def test_what_the_environment_wrote_and_what_is_unknown_has_not_moved():
     assert (nothing.shift, nothing.mismatch) == (None, None)
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_where_no_pass_follows_the_update_its_last_step_shows_how_far_the_others_moved_it(steps):
+    sampled, *_, stepped, finished = synthetic_update(1, prompts=2, generations=2, length=1, steps=1)
+    old = np.float32([-1, -1, -1, -1])
+    update = Update(1)
+    update.add(msgspec.structs.replace(sampled, old_logprobs=old))
+    seen = [old, old - np.float32([0, 0, 0.5, 0])]
+    for number in range(steps):
+        logprobs = seen[number][spans(sampled.offsets, stepped.rows)]
+        update.add(msgspec.structs.replace(stepped, step=number, logprobs=logprobs))
+    update.add(msgspec.structs.replace(finished, rows=np.array([], dtype=np.int32), logprobs=np.float32([])))
+    found = digest(update)
+    assert found is not None
+    assert found.shift == (None if steps == 1 else pytest.approx((1 - np.exp(-0.5)) / 4))
+    assert found.shift_before_last
+    assert ("moved" in found.places) is (steps == 2)
+
+
 def test_without_its_last_record_an_update_is_as_finite_as_its_last_step():
     sampled, *_, first, last, _ = synthetic_update(1, prompts=2, generations=2, steps=2)
     update = Update(1)
