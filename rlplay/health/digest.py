@@ -127,6 +127,7 @@ class Digest:
     prompt_texts: frozenset[int] = frozenset()  # see `prompt_keys`
     given: dict[str, GivenAnswers] = field(default_factory=dict)  # by column: whether its value stands in the prompts
     shift_before_last: bool = False  # `shift` is without the last optimizer step, whose result nobody saw
+    scores: dict[str, WinCount] = field(default_factory=dict)  # by gold score of 0 and 1: the right answer earned more
     episodes: bool = False  # an environment has written a part of an answer
 
 
@@ -218,6 +219,7 @@ def digest(update: Update) -> Digest | None:
         prompts=row_keys(sampled),
         prompt_texts=prompt_keys(sampled),
         given=given_answers(sampled),
+        scores=_scores(update, rewards),
         episodes=not sampled.mask.all(),
     )
 
@@ -234,6 +236,15 @@ def _longer(sampled: Sampled, rewards: Array, answers: list[str]) -> dict[str, W
     cut = sampled.truncated.astype(bool)
     return {unit: compared(sampled.group, rewards, size, ~cut) + compared(sampled.group, rewards, size, cut)
             for unit, size in sizes.items()}  # fmt: skip
+
+
+def _scores(update: Update, rewards: Array) -> dict[str, WinCount]:
+    """Of scores that say right or wrong: a score with more levels may be against the reward because that is gamed."""
+    if update.sampled is None or update.scored is None:
+        return {}
+    known = {name: np.asarray(score, dtype=np.float64) for name, score in update.scored.gold.items()}
+    return {name: compared(update.sampled.group, rewards, x, np.isfinite(x)) for name, x in known.items()
+            if np.isin(x[np.isfinite(x)], (0, 1)).all()}  # fmt: skip
 
 
 def _mean(rewards: Array) -> float | None:

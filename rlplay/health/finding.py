@@ -162,7 +162,7 @@ class Evidence:
         values = [x for _, x in self.series(name)[-count:]]
         return sum(values) / len(values) if values else None
 
-    def pooled(self, kind: Literal["longer", "gold"], name: str, enough: int) -> WinCount:
+    def pooled(self, kind: Literal["longer", "gold", "scores"], name: str, enough: int) -> WinCount:
         """The pairs of the newest updates: of `RECENT`, and of as many before them as it takes to have `enough`."""
         total = WinCount()
         for place, each in enumerate(reversed(self.digests)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from rlplay.health.counts import GOLD_COLUMNS, WinCount
 from rlplay.health.finding import NOT_USED, Evidence, Finding, NoTick
 from rlplay.health.trend import trend
@@ -18,27 +20,46 @@ reach 0.995, but there a column of the prompt tells even more, and the check sta
 UPSIDE_DOWN, COMPARISONS = 0.1, 20
 UPRIGHT = 0.8
 """Share of pairs in which the right answer earns more: with less, another part of the reward may decide."""
+_TELLS: tuple[tuple[Literal["scores", "gold"], str], ...] = (
+    ("scores", "the gold score “{}” says is right"), ("gold", "contains the value of the column “{}”"),
+)  # fmt: skip
 FELL = 0.2
 """Share of its start by which a score must have fallen, besides that the fall is beyond chance."""
 
 
 def inverted(run: Evidence) -> Finding | None:
-    """Answers that contain the right one earn less."""
-    for name, found in _pooled_gold(run).items():
-        if name.lower() in GOLD_COLUMNS and found.all >= COMPARISONS and found.share <= UPSIDE_DOWN:
-            lost = found.all - found.won
-            return Finding(
-                "inverted",
-                "The reward punishes right answers",
-                f"In {number(lost)} of {number(found.all)} pairs of answers to the same prompt, the one that contains "
-                f"the value of the column “{visible(name)}” earned less.",
-                "The sign of the reward is wrong, or it reads the column the other way round.",
-                "Turn the sign of the reward function, or of its weight in reward_weights.",
-                ("reward_weights",),
-                run.example,
-                run.examples,
-            )
+    """Answers that a gold score or the column with the right answer says are right earn less."""
+    for name, (whole, newest) in _pooled(run).items():
+        if newest.all < COMPARISONS or newest.share > HALF or min(whole.share, newest.share) > UPSIDE_DOWN:
+            continue
+        found, since = (newest, "") if newest.share <= UPSIDE_DOWN else (whole, " since the run began")
+        return Finding(
+            "inverted",
+            "The reward punishes right answers",
+            f"In {number(found.all - found.won)} of {number(found.all)} pairs of answers to the same prompt{since}, "
+            f"the one that {name} earned less.",
+            "The sign of the reward is wrong, or it reads the column the other way round.",
+            "Turn the sign of the reward function, or of its weight in reward_weights.",
+            ("reward_weights",),
+            run.example,
+            run.examples,
+        )
     return None
+
+
+def _pooled(run: Evidence) -> dict[str, tuple[WinCount, WinCount]]:
+    """By what tells which answer is right: whether it earned more, in the whole run and in the newest updates.
+
+    A gold score is asked first. A column tells less: a wrong answer may contain its value as well.
+    """
+    found: dict[str, tuple[WinCount, WinCount]] = {}
+    for kind, how in _TELLS:
+        names = sorted({name for each in run.digests for name in getattr(each, kind)})
+        for name in [name for name in names if kind == "scores" or name.lower() in GOLD_COLUMNS]:
+            pairs = [getattr(each, kind).get(name, WinCount()) for each in run.digests]
+            newest = run.pooled(kind, name, COMPARISONS)
+            found[how.format(visible(name))] = sum(pairs, WinCount()), newest
+    return found
 
 
 def _pooled_gold(run: Evidence) -> dict[str, WinCount]:
@@ -53,10 +74,10 @@ def _of_pairs(found: WinCount) -> str:
 
 
 def upright(run: Evidence) -> str:
-    named = {name: found for name, found in _pooled_gold(run).items() if name.lower() in GOLD_COLUMNS}
-    if not named:
-        return NoTick("no column of the prompts is named as the right answer")
-    found = max(named.values(), key=lambda each: each.all)
+    told = {how: newest for how, (_, newest) in _pooled(run).items()}
+    if not told:
+        return NoTick("no column of the prompts is named as the right answer, and no gold score says right or wrong")
+    found = max(told.values(), key=lambda each: each.all)
     if found.all < COMPARISONS:
         return ""
     said = f"right answers earned more in {_of_pairs(found)}"

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.health.counts import alike_prompts
+from rlplay.health.counts import WinCount, alike_prompts
 from rlplay.health.digest import Digest, TokenPlace, digest
 from rlplay.trace.records import Finished, Sampled, Stepped, spans
 from rlplay.trace.update import Update
@@ -217,3 +217,21 @@ def test_prompts_that_differ_in_their_words_and_not_in_their_tokens() -> None:
     assert alike_prompts(alike) == (count, count)
     assert alike_prompts(msgspec.structs.replace(alike, prompts=["p"] * count)) == (1, 0), "the same prompt again"
     assert alike_prompts(msgspec.structs.replace(alike, prompt_ids=np.full_like(ids, -1))) == (0, 0), "not on record"
+
+
+def test_a_gold_score_of_0_and_1_is_compared_with_the_reward():
+    sampled, scored, *_ = synthetic_update(1, prompts=2, generations=2)
+
+    def scores(*gold: float) -> dict[str, WinCount]:
+        update = Update(1)
+        update.add(sampled)
+        rewards, kept = np.array([0.2, -0.8, 0.0, 0.2]), {"correct": np.array(gold)}
+        update.add(msgspec.structs.replace(scored, rewards=rewards, gold=kept))
+        found = digest(update)
+        assert found is not None
+        return found.scores
+
+    assert scores(0, 1, 0, 0) == {"correct": WinCount(0, 1)}
+    assert scores(0, 1, 0, 1) == {"correct": WinCount(1, 2)}
+    assert scores(0, 1, np.nan, 1) == {"correct": WinCount(0, 1)}
+    assert scores(0, 0.5, 0, 1) == {}, "how good an answer is, not whether it is right"

@@ -95,6 +95,20 @@ def test_a_reward_that_punishes_right_answers() -> None:
     assert reward.inverted(evidence(gold=[{}, {}, {}, {}, {}, {"target": WinCount(2, 20)}])) is not None
 
 
+def test_a_gold_score_tells_right_answers_where_wrong_ones_contain_the_value() -> None:
+    loose = {"answer": WinCount(3, 20)}
+    found = reward.inverted(evidence(gold=loose, scores={"correct": WinCount(0, 20)}))
+    assert found is not None
+    assert "the one that the gold score “correct” says is right earned less" in found.evidence
+    assert reward.inverted(evidence(gold=loose)) is None
+    early = [{"answer": WinCount(0, 200)}, {}, {}, {}, {}, loose]
+    found = reward.inverted(evidence(gold=early))
+    assert found is not None
+    assert found.evidence.startswith("In 217 of 220 pairs of answers to the same prompt since the run began, ")
+    mended = [{"answer": WinCount(0, 200)}, {}, {}, {}, {}, {"answer": WinCount(20, 20)}]
+    assert reward.inverted(evidence(gold=mended)) is None
+
+
 def longer(in_tokens: WinCount, in_characters: WinCount | None = None, **fields: Any) -> Evidence:
     return evidence(1, longer={"tokens": in_tokens, "characters": in_characters or WinCount()}, **fields)
 
