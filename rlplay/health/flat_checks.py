@@ -8,7 +8,7 @@ import numpy as np
 
 from rlplay.health.finding import Evidence, Finding, NoTick
 from rlplay.health.signal_checks import within_groups
-from rlplay.health.trend import WINDOW, ceiling, steady_trend, trend
+from rlplay.health.trend import WINDOW, ceiling, solved, steady_trend, trend
 from rlplay.trace.metrics import ROUNDING
 from rlplay.trace.numbers import number, percent
 
@@ -24,7 +24,7 @@ def flat(run: Evidence) -> Finding | None:
     """The reward does not rise."""
     found = trend(run.series("reward"), WINDOW)
     learns = run.settings.loss_type == "policy_gradient"
-    if not run.finished or found is None or found.rises or not learns or ceiling(run):
+    if not run.finished or found is None or found.rises or not learns or ceiling(run) or solved(run):
         return None
     if not found.falls and _higher_than_before(run):
         return None
@@ -87,9 +87,9 @@ def _remedies(run: Evidence, falls: bool) -> tuple[list[str], list[str]]:
 
 
 def risen(run: Evidence) -> str:
-    full, found = ceiling(run), trend(run.known("reward"), WINDOW)
+    full, found = ceiling(run) or solved(run), trend(run.known("reward"), WINDOW)
     if full and not run.metrics_only:
-        return f"at its ceiling: {full}"
+        return f"at its ceiling: {full}" if ceiling(run) else full
     if found is None:
         return NoTick(full)
     if found.rises:

@@ -210,7 +210,7 @@ def away(run: Evidence) -> Finding | None:
     """The policy is far from its reference."""
     kls = sorted(x for _, x in run.series("kl")[-3:])
     kl, reward = (kls[len(kls) // 2] if kls else None), trend(run.series("reward"))
-    if kl is None or kl < FAR_AWAY or (kl < LOST and (reward is None or reward.rises or ceiling(run))):
+    if kl is None or kl < FAR_AWAY or (kl < LOST and (reward is None or risen(run) or ceiling(run))):
         return None
     return Finding(
         "kl",

@@ -11,14 +11,12 @@ from rlplay.algorithms.equations import other_loss_terms
 from rlplay.health.counts import GOLD_COLUMNS
 from rlplay.health.ending_checks import FEWEST, SEVERAL
 from rlplay.health.finding import RECENT, Evidence, Finding, NoTick, Points
-from rlplay.health.trend import ceiling
+from rlplay.health.trend import ceiling, solved
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.text import visible
 
 EASY = 0.9
 DEAD = 0.5
-SOLVED = 0.8
-"""Share of the way from the lowest mean reward to the best answer's, from which equal groups are solved ones."""
 MOSTLY, GROUPS = 0.9, 16
 """Share of groups without signal from which the rest is too little: DAPO (arXiv:2503.14476) resamples to avoid it; and
 the groups that it takes to see this: if 70 % of the groups are equal, 16 in a row are with a probability of 0.3 %."""
@@ -168,7 +166,7 @@ def _span(points: Points) -> str:
 
 def silent(run: Evidence) -> Finding | None:
     """The rewards say nothing: every advantage is 0, or most groups are flat and the baseline is their mean."""
-    if ceiling(run) or _solved(run):
+    if ceiling(run) or solved(run):
         return None
     grouped = within_groups(run)
     window = max(RECENT, math.ceil(GROUPS / run.groups))
@@ -202,18 +200,6 @@ def silent(run: Evidence) -> Finding | None:
     )
 
 
-def _solved(run: Evidence) -> str:
-    """The mean reward and the best one, if the reward has risen to where most groups are equal for being right.
-
-    This is below `ceiling`: where 9 of 10 groups are solved, their mean need not be.
-    """
-    mean, means = run.mean("reward", RECENT), [x for _, x in run.known("reward")]
-    best = max((each.best for each in run.recent(RECENT) if each.best is not None), default=None)
-    if mean is None or best is None or mean < best - (1 - SOLVED) * (best - min(means)):
-        return ""
-    return f"most prompts are solved: {number(mean)} of {number(best)} over the last {RECENT} updates"
-
-
 def within_groups(run: Evidence) -> bool:
     """Whether each answer is compared with the others to its prompt, so that a group of equal rewards has no signal."""
     return BASELINES[run.settings.baseline].siblings
@@ -222,8 +208,8 @@ def within_groups(run: Evidence) -> bool:
 def signal(run: Evidence) -> str:
     if full := ceiling(run):
         return NoTick(full) if run.metrics_only else f"at its ceiling: {full}"
-    if solved := _solved(run):
-        return solved
+    if found := solved(run):
+        return found
     if not within_groups(run):
         spread = run.known("reward_std")[-RECENT:]
         low = min((x for _, x in spread), default=0.0)

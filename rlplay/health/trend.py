@@ -19,6 +19,11 @@ FEWEST = 5
 BESIDE, OUTLYING = 3, 8.0
 """Neighbours on each side of a value, and the robust deviations from their median at which it is an outlier."""
 
+BEGIN, SURE = 2, 3.0
+"""Updates that are the start of a run that rises quickly, and how many standard errors are beyond chance there."""
+SOLVED = 0.8
+"""Share of the way from the lowest mean reward to the best answer's, from which most prompts are solved: a reward that
+stays there, and groups whose answers all earn the same, are no problem."""
 ARRIVED = 3
 """Updates at the ceiling after which a run has arrived there, even if its last WINDOW began lower."""
 NEAR = 0.9
@@ -123,11 +128,26 @@ def risen(run: Evidence) -> bool:
     found, means = trend(run.known("reward")), [x for _, x in run.known("reward")]
     if found is not None and found.rises:
         return True
-    first, last = np.array(means[:FEWEST]), np.array(means[FEWEST:][-WINDOW:])
-    if len(last) < FEWEST:
-        return False
-    noise = math.sqrt(float(first.var(ddof=1)) / len(first) + float(last.var(ddof=1)) / len(last))
-    return float(last.mean() - first.mean()) > _t95(FEWEST - 1) * noise
+    for begin in (BEGIN, FEWEST):  # a quick rise is over within the first five
+        first, last = np.array(means[:begin]), np.array(means[begin:][-WINDOW:])
+        if len(last) >= 2 * FEWEST:
+            noise = float(last.std(ddof=1)) * math.sqrt(1 / len(first) + 1 / len(last))
+            if float(last.mean() - first.mean()) > SURE * noise:
+                return True
+    return False
+
+
+def solved(run: Evidence) -> str:
+    """The mean reward and the best one, if the reward has come most of the way to it, although not to `ceiling`."""
+    means = [x for _, x in run.known("reward")]
+    best = max((each.best for each in run.recent(FEWEST) if each.best is not None), default=None)
+    if best is None or not means or not min(means) < max(means) <= best:
+        return ""
+    for count in (min(len(means), WINDOW), min(len(means), FEWEST)):
+        mean = float(np.mean(means[-count:]))
+        if mean >= best - (1 - SOLVED) * (best - min(means)):
+            return f"most prompts are solved: {number(mean)} of {number(best)} over the last {count} updates"
+    return ""
 
 
 def ceiling(run: Evidence) -> str:

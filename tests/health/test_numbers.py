@@ -231,7 +231,7 @@ def test_a_gradient_after_which_nothing_rises_comes_first_however_long_ago() -> 
     assert [each.name for each in findings(lost)] == ["spike"]
     found = lasting(lost)
     assert found is not None
-    assert "In the 8 updates before it the median reward was 0.35, in the last 10 it is 0.31." in found.evidence
+    assert "In the 5 updates before it the median reward was 0.5, in the last 10 it is 0.31." in found.evidence
     assert found.change.startswith("Go back to before update 9.")
     assert lasting(run) is None
     assert not isinstance(steady(curves(33, {"grad_norm": [*NORMS, *NORMS, *NORMS[:9]]})), NoTick)

@@ -10,11 +10,12 @@ from rlplay.health.collapse_checks import collapsed
 from rlplay.health.finding import Evidence
 from rlplay.health.flat_checks import flat, risen
 from rlplay.health.health_of_run import Health
-from rlplay.health.trend import WINDOW, trend, without_outliers
+from rlplay.health.trend import WINDOW, solved, trend, without_outliers
+from rlplay.health.trend import risen as has_risen
 from rlplay.trace.records import Finished, Scored
 from rlplay.trace.run import Run
 from rlplay.trace.update import Update
-from tests.health.evidence import evidence
+from tests.health.evidence import curves, evidence
 from tests.recorded import SETTINGS, synthetic_update
 
 CHOSEN = SETTINGS
@@ -113,6 +114,28 @@ def test_a_reward_at_its_ceiling_is_reported():
     assert "flat: 0 ± 0 per update" in diagnosed([0.1] * 30), "nothing but rounding"
     assert "flat" in diagnosed([0.0] * 30, best=0.0), "all earn the most there is, and that is nothing"
     assert "flat" in diagnosed([0.5] + [0.0] * 30, best=0.0), "what was earned once is not reached"
+
+
+def test_a_reward_near_its_ceiling_that_stays_there_is_no_problem():
+    near = [0.3, 0.5, 0.7] + [0.87, 0.88, 0.86] * 10
+    assert flat(evidence(33, {"reward": near})) is None
+    assert risen(evidence(33, {"reward": near})).startswith("most prompts are solved: ")
+    assert flat(evidence(33, {"reward": [x - 0.1 for x in near]})) is not None
+    assert solved(evidence(33, {"reward": [*near[:-1], 1.1]})) == "", "an earlier mean was higher than the best now"
+    assert solved(curves(33, {"reward": near})) == ""
+
+
+@pytest.mark.parametrize(
+    ("rewards", "higher"),
+    [
+        ([0.1, 0.2, *[0.8, 0.85] * 10], True),  # a quick rise, and level since
+        ([0.5, 0.4] * 20, False),
+        ([0.1 * n for n in range(6)], True),
+        ([0.6, 0.7, *[0.8, 0.5] * 20], False),
+    ],
+)
+def test_whether_the_reward_is_higher_than_at_the_start(rewards, higher):
+    assert has_risen(curves(len(rewards), {"reward": rewards})) is higher
 
 
 def test_single_updates_that_stand_out_hide_no_rise_and_are_no_collapse():
