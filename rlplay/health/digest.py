@@ -27,6 +27,7 @@ from rlplay.health.counts import (
     whole_marks,
 )
 from rlplay.health.given_answers import GivenAnswers, given_answers
+from rlplay.health.paid_numbers import TwiceNumbers, cut_masked, twice_numbers, weightless
 from rlplay.health.pair_numbers import PairNumbers, pair_numbers
 from rlplay.health.part_numbers import PartNumbers, TinyGroups, part_numbers, tiny_groups
 from rlplay.health.prompt_numbers import prompt_keys, row_keys
@@ -128,6 +129,9 @@ class Digest:
     given: dict[str, GivenAnswers] = field(default_factory=dict)  # by column: whether its value stands in the prompts
     shift_before_last: bool = False  # `shift` is without the last optimizer step, whose result nobody saw
     scores: dict[str, WinCount] = field(default_factory=dict)  # by gold score of 0 and 1: the right answer earned more
+    twice: TwiceNumbers | None = None
+    weightless: tuple[str, ...] = ()  # the parts of the reward, if each of them has the weight 0
+    cut_masked: int = 0  # answers that were cut and are in no step's loss
     episodes: bool = False  # an environment has written a part of an answer
 
 
@@ -220,6 +224,9 @@ def digest(update: Update) -> Digest | None:
         prompt_texts=prompt_keys(sampled),
         given=given_answers(sampled),
         scores=_scores(update, rewards),
+        twice=twice_numbers(update, held),
+        weightless=weightless(update),
+        cut_masked=cut_masked(update),
         episodes=not sampled.mask.all(),
     )
 

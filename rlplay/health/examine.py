@@ -8,6 +8,7 @@ from rlplay.health import finite_checks as finite
 from rlplay.health import flat_checks as flat
 from rlplay.health import held_out_checks as held_out
 from rlplay.health import mismatch_checks as mismatch
+from rlplay.health import paid_checks as paid
 from rlplay.health import policy_checks as policy
 from rlplay.health import rate_checks as rate
 from rlplay.health import reference_checks as reference
@@ -80,6 +81,8 @@ CHECKS = (
     Check("no end", "End of answers", ending.no_end, ending.ends,
           frozenset({"truncated", "repetition", "same reward", *_STALLED}), kinds=REWARDED, needs=(_ENDED,),
           enough=f"{FEWEST} answers"),
+    Check("masked", "End of answers", paid.masked, ending.ends,
+          frozenset({"no end", "truncated", "clipped", "no gradient", *_MOVED}), kinds=REWARDS, needs=(ANSWERS,)),
     Check("temperature", "Temperature", setup.hot, setup.cool,
           frozenset({"same reward", "truncated", "no end", *_STALLED}), kinds=REWARDS, needs=(metric("entropy"),)),
     Check("one prompt", "Prompts", held_out.one_prompt, held_out.varied, frozenset({"leaked", "memorised", *_STALLED}),
@@ -93,6 +96,8 @@ CHECKS = (
     Check("same reward", "Differences in reward", signal.same, signal.differs,
           frozenset({"step too small", *_STALLED}), kinds=REWARDED, needs=(_DIFFERED,),
           enough=f"{FEWEST} answers of 2 updates"),
+    Check("same reward", "Differences in reward", paid.weightless, signal.differs,
+          frozenset({"step too small", *_STALLED}), kinds=REWARDS, needs=(ANSWERS,)),
     Check("step too small", _RATE, rate.no_rate, rate.enough_rate, frozenset({"no gradient", "rounding", "flat"}),
           needs=(metric("learning_rate"),), enough="an update with a rate above 0"),
     Check("no gradient", "Weights", weight.no_gradient, weight.move, frozenset(_STUCK), needs=(_MEASURED,)),
@@ -107,6 +112,9 @@ CHECKS = (
     Check("inverted", "Right answers", part.against, reward.upright,
           frozenset({"step too large", "gamed", "length", *_MOVED}), kinds=REWARDS,
           needs=(ANSWERS, REWARDS_OF_ANSWERS)),
+    Check("two prices", "Equal answers", paid.two_prices, paid.one_price,
+          frozenset({"inverted", "length", "gamed", *_STALLED}), kinds=REWARDS, needs=(ANSWERS, REWARDS_OF_ANSWERS),
+          enough=f"{FEWEST} answers that stand twice"),
     Check("tiny spread", "Differences in reward", part.inflated, signal.differs,
           frozenset({"length", "entropy", "repetition", *_STALLED}),
           kinds=REWARDS, needs=(ANSWERS, REWARDS_OF_ANSWERS)),

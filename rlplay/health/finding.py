@@ -23,7 +23,7 @@ Problem = Literal[
     "reference", "negative kl", "held", "cancelling", "tiny spread", "collapse", "entropy rises", "same answers",
     "swapped", "one length", "lopsided", "displaced", "no preference", "no labels", "same teacher", "overfit",
     "leaked", "one prompt", "saturated", "given away",
-    "others' tokens", "end untrained", "turns",
+    "others' tokens", "end untrained", "turns", "two prices", "masked",
 ]  # fmt: skip
 """The names of the problems, which never change."""
 Points = list[tuple[int, float]]

@@ -95,7 +95,7 @@ def part_numbers(update: Update, held: Mapping[str, Array]) -> PartNumbers | Non
         return None
     parts, group = parts[:, known], sampled.group[known]
     off = parts - _group_means(parts, group)
-    has = _right(held)
+    has = right_answers(held)
     right: tuple[float, ...] = ()
     levels: dict[float, tuple[int, int]] = {}
     mixed, won = 0.0, tuple[WinCount, ...]()
@@ -117,7 +117,7 @@ def _group_means(values: Array, group: Array) -> Array:
     return np.array([np.bincount(place, row) / counts for row in values])[:, place]
 
 
-def _right(held: Mapping[str, Array]) -> Array | None:
+def right_answers(held: Mapping[str, Array]) -> Array | None:
     """Which answers are right, by the column named so that tells most of them apart."""
     named = [has for name, has in held.items() if name.lower() in GOLD_COLUMNS]
     return max(named, key=lambda has: float(has.var()), default=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from itertools import takewhile
 
@@ -22,6 +23,8 @@ MOSTLY, GROUPS = 0.9, 16
 the groups that it takes to see this: if 70 % of the groups are equal, 16 in a row are with a probability of 0.3 %."""
 
 
+_PART = re.compile(r"rewards/.+/mean")
+"""What TRL calls the mean of a part of the reward, before its weight."""
 _NOTHING_TO_LEARN = "The reward cannot tell any two answers apart, so there is nothing to learn from."
 
 
@@ -29,6 +32,8 @@ def same(run: Evidence) -> Finding | None:
     """Every answer so far earned the same, or nearly every one the most there is."""
     if run.metrics_only:
         return _same_by_metrics(run)
+    if run.now.weightless:
+        return None
     values = {each.reward for each in run.digests if each.scored}
     if run.answers < FEWEST or not values or len([each for each in run.digests if each.scored]) < 2:
         return None
@@ -125,6 +130,18 @@ def _same_by_metrics(run: Evidence) -> Finding | None:
         return None
     if len(spread) * run.batch < FEWEST and len(spread) < SEVERAL:
         return None
+    parts = {name: run.mean(name, len(means)) for name in sorted(run.history.names()) if _PART.fullmatch(name)}
+    paid = [f"{visible(name)} {number(mean)}" for name, mean in parts.items() if mean]
+    if paid and not means[-1]:
+        return Finding(
+            "same reward",
+            "Every part of the reward has the weight 0",
+            f"The mean reward was 0 in all {len(means)} updates, and no answer earned more or less, although parts of "
+            f"it paid on average: {', '.join(paid)}.",
+            "The reward is the sum of its parts, each times its weight; a sum of 0 throughout has weights of 0.",
+            "Set reward_weights to 1, or leave it out.",
+            ("reward_weights",),
+        )
     return Finding(
         "same reward",
         f"Every answer earned exactly {number(means[-1])}",

@@ -8,6 +8,7 @@ from math import nan
 
 from rlplay.health.counts import WinCount
 from rlplay.health.finding import Evidence
+from rlplay.health.paid_numbers import TwiceNumbers
 from rlplay.health.part_numbers import PartNumbers
 from rlplay.health.reference_numbers import ReferenceGap
 from rlplay.health.sampler_numbers import Surprise
@@ -91,6 +92,7 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
         (gold(17, 20), "right answers earned more in 85.0 % of 20 pairs"),
         (gold(20, 20), "right answers earned more in all 20 pairs"),
     ],
+    "Equal answers": [(evidence(twice=TwiceNumbers(6, 0, -1, 0.0, 0.0, 0, 0)), "36 of 36 answers that stand")],
     "Step size": [
         (evidence(shift=[0.01, 0.02, 0.03, 0.04, 0.05, 0.06]), "each of the last 6 updates moved 1.0 % to 6.0 % of"),
         (curves(5, {"kl_old": [1e-3, 2e-3, 1e-3, 1e-3, 1e-3]}), "the KL of an update was at most 0.002 nats per token"),
@@ -207,6 +209,10 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
     "Right answers": {
         "few pairs": gold(19, 19), "another column": gold(100, 100, "row"),
         "another part decides": gold(61, 100), "nothing on record": curves(9, {"reward": NOISY}, FOREIGN),
+    },
+    "Equal answers": {
+        "none twice": evidence(twice=TwiceNumbers(0, 0, -1, 0.0, 0.0, 0, 0)), "few": evidence(
+            twice=TwiceNumbers(5, 0, -1, 0.0, 0.0, 0, 0)), "an episode": evidence(twice=None),
     },
     "Step size": {
         "a single update": evidence(1, shift=0.05), "nothing measured after the step": evidence(shift=None),
