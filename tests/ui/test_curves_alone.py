@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlplay.foreign.copy import Copy
+from rlplay.record import Recorder
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.compare.compare_screen import CompareScreen
 from rlplay.ui.compare.differences import differing_line
@@ -89,6 +90,21 @@ async def test_it_follows_the_file(tmp_path: Path) -> None:
         await until(pilot, lambda: app.play.session.shown is not None and app.play.session.shown.number == 6)
         await settled(pilot)
         assert "update 6 of 6 · step 60" in str(app.panels.header.render())
+
+
+async def test_a_recording_of_numbers_alone_is_shown_as_curves(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "mine")
+    recorder.begin("my trainer 1.0", {"algorithm": "grpo"})
+    for update in range(1, 5):
+        recorder.end(update, {"reward": update / 9, "grad_norm": 1.0})
+    recorder.close()
+    app = RlplayApp(ReplaySource(Copy(tmp_path / "mine").path))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: app.play.session.shown is not None and app.play.session.shown.number == 4)
+        await settled(pilot)
+        assert [panel.view.metrics[0] for panel in app.panels.curves.seen] == ["reward", "grad_norm"]
+        assert not app.panels.tokens.region
+        assert "none of its answers" in text_of(app.panels.narrator)
 
 
 async def test_several_runs_have_all_the_room_for_their_curves(tmp_path: Path) -> None:

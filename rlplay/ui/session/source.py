@@ -111,7 +111,10 @@ class RecordedSource(Source):
         self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
         started = self._reader.started
         self.stage, self.speaker = _subject_of(started)
-        self.curves_only = bool(started.source) and self.stage == "curve"
+        bare = bool(self._reader.updates()) and not self._reader.detailed()
+        self.curves_only = bool(started.source) and (self.stage == "curve" or bare)
+        if self.curves_only:
+            self.stage = "curve"
         self._queue: asyncio.Queue[Happening] = asyncio.Queue()
         self._seen = 0
 
