@@ -5,7 +5,7 @@ from __future__ import annotations
 from rlplay.health import chosen_checks as chosen
 from rlplay.health import imitation_checks as imitation
 from rlplay.health import pair_checks as pair
-from rlplay.health.finding import Check, Problem
+from rlplay.health.finding import Check, Need, Problem
 from rlplay.health.needs import ANSWERS, any_of, metric
 from rlplay.health.run_kind import COMPARED, GIVEN, RunKind
 from rlplay.health.trend import WINDOW
@@ -14,6 +14,11 @@ _JUDGED: frozenset[RunKind] = COMPARED | {"reward model"}
 _PAIRED: frozenset[RunKind] = frozenset({"pairs", "reward model"})
 _TAUGHT: frozenset[RunKind] = frozenset({"imitation", "distillation"})
 _LOSS = metric("loss")
+_JUDGE = Need(
+    "which answer is the better one, without which swapped columns look like any other pairs", pair.judged,
+    "read twenty pairs, as TRL's callback records no column that could tell; with rlplay.record give each prompt a "
+    "column such as answer, or both answers a reward of weight 0 that judges them",
+)  # fmt: skip
 _NOTHING: set[Problem] = {"no gradient", "step too small", "few weights", "rounding", "template", "flat"}
 """What a run does whose data say nothing."""
 
@@ -25,7 +30,8 @@ GIVEN_CHECKS = (
     Check("same answers", "Pairs", pair.same_answers, pair.of_pairs,
           frozenset({*_NOTHING, "no preference", "reference"}), _PAIRED,
           (any_of(ANSWERS, metric("rewards/margins", "margin")),), f"{pair.ENOUGH} pairs"),
-    Check("swapped", "Labels", pair.swapped, pair.labels, frozenset(), _JUDGED, (ANSWERS,), f"{pair.JUDGED} pairs"),
+    Check("swapped", "Labels", pair.swapped, pair.labels, frozenset(), _JUDGED, (ANSWERS, _JUDGE),
+          f"{pair.JUDGED} pairs"),
     Check("one length", "Pairs", pair.one_length, pair.of_pairs, frozenset(), _PAIRED, (ANSWERS,)),
     Check("lopsided", "Labels of both kinds", pair.lopsided, pair.even, frozenset(), frozenset({"kto"}), (ANSWERS,)),
     Check("overfit", "Held-out loss", imitation.overfit, imitation.holds, frozenset(), GIVEN, (metric("eval_loss"),),

@@ -115,10 +115,13 @@ def _better(run: Evidence) -> WinCount:
     return sum((each.better for each in _all(run) or []), WinCount())
 
 
+def judged(run: Evidence) -> bool:
+    """Whether a gold score or a column says of any pair which answer is the better one."""
+    return _better(run).all > 0
+
+
 def labels(run: Evidence) -> str:
     found = _better(run)
-    if not found.all:
-        return NoTick("no score and no column says which answer is the better one")
     return "" if found.all < JUDGED else f"the chosen answer is the better one in {percent(found.share)} of {found.all}"
 
 

@@ -13,7 +13,7 @@ from rlplay.health import chosen_checks as chosen
 from rlplay.health import imitation_checks as imitation
 from rlplay.health import pair_checks as pair
 from rlplay.health.counts import WinCount
-from rlplay.health.examine import findings
+from rlplay.health.examine import findings, verdicts
 from rlplay.health.finding import Evidence
 from rlplay.health.pair_numbers import PairNumbers, pair_numbers
 from rlplay.trace.records import Scored
@@ -138,6 +138,13 @@ def test_what_chosen_answers_lost_is_read_from_their_implicit_reward() -> None:
     assert chosen.displaced(curves(10, noisy, DPO, beta=0.1)) is None, "not surely so much"
     alone = {"rewards/chosen": [0.0] * 5 + [-0.5] * 5, "rewards/margins": [1.0] * 10}
     assert chosen.displaced(curves(10, alone, DPO, beta=0.1)) is not None, "no log-probability was logged"
+
+
+def test_swapped_columns_cannot_be_seen_without_a_judge() -> None:
+    (said,) = [each for each in verdicts(run(replace(WELL, better=WinCount())), []) if each.title == "Labels"]
+    assert not said.ticked
+    assert said.text.startswith("not recorded: which answer is the better one")
+    assert "a column such as answer" in said.record
 
 
 def test_labels_of_one_kind_in_kto() -> None:
