@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rlplay.health.finding import Evidence, Finding, NoTick, Points
+from rlplay.health.policy_checks import VISIBLE
 from rlplay.health.run_kind import REWARDED
 from rlplay.health.trend import WINDOW, learns
 from rlplay.trace.numbers import number, percent
@@ -170,6 +171,8 @@ def move(run: Evidence) -> str:
     if changed or len(norms) < ENOUGH or not all(norms):
         return ""
     text = f"gradient norm {number(min(norms))} to {number(max(norms))} in {len(norms)} updates"
+    if max((each.shift or 0.0 for each in run.recent(WINDOW)), default=0.0) > VISIBLE:
+        return f"{text}, after which answers have other probabilities"
     return f"{text}, and it learns" if learns(run) else NoTick(f"{text}; whether they move, weights/changed would tell")
 
 
