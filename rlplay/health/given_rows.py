@@ -16,8 +16,8 @@ _TAUGHT: frozenset[RunKind] = frozenset({"imitation", "distillation"})
 _LOSS = metric("loss")
 _JUDGE = Need(
     "which answer is the better one, without which swapped columns look like any other pairs", pair.judged,
-    "read twenty pairs, as TRL's callback records no column that could tell; with rlplay.record give each prompt a "
-    "column such as answer, or both answers a reward of weight 0 that judges them",
+    "give rlplay.record a column such as answer, or a reward of weight 0 that judges both answers. TRL's callback "
+    "records neither of pairs: read twenty of them",
 )  # fmt: skip
 _NOTHING: set[Problem] = {"no gradient", "step too small", "few weights", "rounding", "template", "flat"}
 """What a run does whose data say nothing."""
