@@ -25,9 +25,17 @@ from rlplay.version import __version__
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
 _EXAMPLES = (
     ("rlplay", "Watch a small model learn, then take part."),
-    ("rlplay replay outputs/my-run", "Watch a run of TRL while it trains."),
+    ("rlplay replay outputs/my-run", "Watch a run of TRL with RlplayCallback()."),
     ("rlplay health outputs/my-run", "Say why that run does not learn."),
 )
+GROUPS = {
+    "Play": ("run", "demo", "resume", "new", "serve"),
+    "Recorded runs, yours and those of other trainers": (
+        "replay", "health", "compare", "attach", "import", "export", "runs", "rm",
+    ),
+    "Look up": ("list", "show", "algorithms", "settings", "doctor", "trust"),
+}  # fmt: skip
+"""The commands as the help lists them."""
 _SCENARIOS = (
     "Without arguments the playground opens on the scenario learn-to-think. SCENARIO is the name of a bundled scenario "
     "('rlplay list' shows them), a path to a YAML file, or a share code (rlp1-…) from the knobs panel."
@@ -79,7 +87,9 @@ class CommandGroup(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Examples"):
             formatter.write_dl(_EXAMPLES)
-        self.format_commands(ctx, formatter)
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(90)) for name in names])
         with formatter.section("Scenarios"):
             formatter.write_text(_SCENARIOS)
         for title, options in (("Options of a scenario", play.play.params), ("Options", self.get_params(ctx))):

@@ -40,9 +40,12 @@ def test_help_everywhere(capsys: pytest.CaptureFixture[str], args: list[str]) ->
 
 def test_help_begins_with_examples_and_commands(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = called(capsys, "--help")
-    examples = [line.split("  ")[1] for line in out.partition("Examples:\n")[2].splitlines()[:3]]
-    assert len(out.partition("Commands:")[0].splitlines()) <= 12
-    assert out.index("Examples:") < out.index("Commands:") < out.index("--model ")
+    examples = [line[2:].split("  ")[0] for line in out.partition("Examples:\n")[2].split("\n\n")[0].splitlines()]
+    assert len(out.partition("Play:")[0].splitlines()) <= 12
+    assert out.index("Examples:") < out.index("Play:") < out.index("--model ")
+    listed = [name for names in cli.GROUPS.values() for name in names]
+    assert sorted(listed) == sorted(name for name, each in cli.cli.commands.items() if not each.hidden)
+    assert len(examples) == 3
     for example in examples:
         words = example.split()
         assert words[0] == "rlplay"

@@ -20,7 +20,7 @@ from rlplay.record.trl.seen import in_loss, mean_reward
 from rlplay.trace.records import AnyRecord, Finished, Notice, Sampled, Scored
 from tests.record import tiny
 from tests.record.trainers import PAIRS, SHORT, maker
-from tests.record.watched import Run
+from tests.record.watched import Run, remarks
 
 ROWS = torch.tensor([[0, 0, 5, 6, 7], [4, 5, 6, 7, 8]])
 REAL = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
@@ -119,7 +119,7 @@ def test_a_trainer_of_transformers(tokenizer: bool, tmp_path: Path, capfd: pytes
         processing_class=tiny.tokenizer() if tokenizer else None,
     )  # fmt: skip
     trainer.train()
-    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("rlplay:")]
+    said = remarks(capfd.readouterr().err)
     assert [line.partition(" ")[2].split()[0] for line in said] == ["Trainer"] + ["this"] * (not tokenizer)
     reading = Recording(tmp_path / "rlplay")
     assert reading.started().source == "transformers.trainer Trainer"

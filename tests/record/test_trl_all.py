@@ -18,7 +18,7 @@ import trl.experimental
 from rlplay.foreign.recording import Recording
 from rlplay.trace.records import AnyRecord, Finished, Notice, Sampled, Scored, Started, Stepped
 from tests.record.trainers import NEEDS_A_GPU, TRAINERS
-from tests.record.watched import Run, hanging
+from tests.record.watched import Run, hanging, remarks
 
 WITH_FORMULA = {
     "GRPOTrainer": "grpo", "RLOOTrainer": "rloo", "DPOTrainer": "dpo", "KTOTrainer": "kto", "SFTTrainer": "sft",
@@ -47,7 +47,7 @@ def trains_as_without(name: str, folder: Path, capfd: pytest.CaptureFixture[str]
     capfd.readouterr()
     run = Run(name, folder / "with")
     run.train()
-    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("rlplay:")]
+    said = remarks(capfd.readouterr().err)
     assert run.losses == without.losses
     assert len(run.losses) >= 3
     assert torch.equal(run.weights, without.weights)

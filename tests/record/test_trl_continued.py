@@ -16,7 +16,7 @@ from rlplay.foreign.recording import Recording
 from rlplay.record.trl import RlplayCallback
 from rlplay.trace.records import AnyRecord, Changed, Finished, Sampled, Stepped
 from rlplay.trace.runfile import RunReader
-from tests.record.watched import Run, hanging
+from tests.record.watched import Run, hanging, remarks
 
 
 def _of(records: list[AnyRecord], kind: type) -> list[Any]:
@@ -83,7 +83,7 @@ def test_another_run_in_the_same_place_gets_a_number(tmp_path: Path, capfd: pyte
     capfd.readouterr()
     again = Run("experimental.CPOTrainer", tmp_path)
     again.train()
-    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("rlplay:")]
+    said = remarks(capfd.readouterr().err)
     assert said[0] == f"rlplay: {tmp_path / 'rec'} holds a recording already, so this one is at {tmp_path / 'rec-2'}"
     assert [len(_of(Recording(tmp_path / name).fresh(), Finished)) for name in ("rec", "rec-2")] == [3, 3]
 

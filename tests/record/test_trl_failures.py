@@ -25,7 +25,7 @@ from rlplay.record.trl.online import Online
 from rlplay.record.trl.step_metrics import StepMetrics
 from rlplay.record.trl.texts import Texts
 from rlplay.trace.records import AnyRecord, Finished, Notice, Sampled, Stepped
-from tests.record.watched import Run, hanging
+from tests.record.watched import Run, hanging, remarks
 
 Place = tuple[Any, str]
 
@@ -99,7 +99,7 @@ def goes_on(
     run.train()
     patch.undo()
     assert run.losses == expected
-    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("rlplay:")]
+    said = remarks(capfd.readouterr().err)
     assert len(said) == len(set(said)) <= 2
     assert all("broken" in line and "training goes on" in line for line in said if "is none of" not in line)
     if method not in KEEP:
@@ -173,7 +173,7 @@ def test_a_full_disk_ends_the_recording(
     monkeypatch.setattr(Recorder, "_write", full)
     run.train()
     assert run.trainer.state.global_step == 3
-    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("rlplay:")]
+    said = remarks(capfd.readouterr().err)
     assert said == ["rlplay: nothing is recorded ([Errno 28] No space left on device); training goes on"]
 
 
@@ -190,7 +190,7 @@ def test_a_disk_that_fills_up_keeps_what_was_written(
 
     monkeypatch.setattr(Recorder, "end", fills)
     run.train()
-    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("rlplay:")]
+    said = remarks(capfd.readouterr().err)
     assert said == [
         f"rlplay: the recording at {tmp_path / 'rec'} ends here ([Errno 28] No space left on device); training goes on"
     ]

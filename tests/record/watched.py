@@ -40,6 +40,11 @@ class Run:
         return torch.cat([p.detach().flatten() for p in self.trainer.model.parameters()])
 
 
+def remarks(err: str) -> list[str]:
+    """What the recorder says on standard error of what it cannot record; not where the recording is."""
+    return [line for line in err.splitlines() if line.startswith("rlplay:") and " recording to " not in line]
+
+
 def hanging(trainer: Any) -> dict[str, list[str]]:
     """What was set on a trainer itself, and the hooks of every module of its models; functions by their names."""
     found = {name: [_name(value)] for name, value in vars(trainer).items()}

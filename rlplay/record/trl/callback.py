@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import platform
+import shlex
 import uuid
 import weakref
 from importlib.metadata import version
@@ -16,7 +17,7 @@ from transformers import Trainer, TrainerCallback
 from rlplay.algorithms.settings import check
 from rlplay.record.format import free
 from rlplay.record.recorder import Recorder
-from rlplay.record.saying import said_by
+from rlplay.record.saying import said_by, say
 from rlplay.record.trl import compat
 from rlplay.record.trl.change import ANY, GIVEN, SAMPLING, change
 from rlplay.record.trl.guard import Guard, Part
@@ -162,6 +163,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         self._settings, self._guard.where = settings, str(self.path)
         self._of = weakref.ref(self._trainer)
         if self._trainer.accelerator.is_main_process:
+            say(f"recording to {self.path}; watch it with: rlplay replay {shlex.quote(str(self.path))}")
             for line in _unknown(self._trainer, kind, settings):
                 self._guard.remark(line)
 
