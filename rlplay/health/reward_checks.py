@@ -18,6 +18,9 @@ A reward that counts characters gives 1.00 in characters and 0.99 in tokens. Rew
 reach 0.995, but there a column of the prompt tells even more, and the check stays silent.
 """
 UPSIDE_DOWN, COMPARISONS = 0.1, 20
+TURNED = 2.0
+"""How many times as often right answers earned more in the whole run as of late, from which no sign is wrong:
+a policy that flatters comes to be paid where it does not help (0.19 in all, 0.05 at the end)."""
 UPRIGHT = 0.8
 """Share of pairs in which the right answer earns more: with less, another part of the reward may decide."""
 _TELLS: tuple[tuple[Literal["scores", "gold"], str], ...] = (
@@ -32,7 +35,11 @@ def inverted(run: Evidence) -> Finding | None:
     for name, (whole, newest) in _pooled(run).items():
         if newest.all < COMPARISONS or newest.share > HALF or min(whole.share, newest.share) > UPSIDE_DOWN:
             continue
+        if whole.share > max(UPSIDE_DOWN, TURNED * newest.share):  # a sign is wrong from the first update on
+            continue
         found, since = (newest, "") if newest.share <= UPSIDE_DOWN else (whole, " since the run began")
+        if _by_length(run) > 1 - found.share:  # right answers are longer or shorter, and that is what is paid
+            continue
         return Finding(
             "inverted",
             "The reward punishes right answers",
@@ -45,6 +52,13 @@ def inverted(run: Evidence) -> Finding | None:
             run.examples,
         )
     return None
+
+
+def _by_length(run: Evidence) -> float:
+    """The share of pairs that length decides, where it decides all but a few; else 0."""
+    found = _longer(run)[1]
+    sure = max(found.share, 1 - found.share)
+    return sure if found.all >= PAIRS and sure >= DECIDED else 0.0
 
 
 def _pooled(run: Evidence) -> dict[str, tuple[WinCount, WinCount]]:
