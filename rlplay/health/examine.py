@@ -112,6 +112,8 @@ CHECKS = (
     Check("inverted", "Right answers", part.against, reward.upright,
           frozenset({"step too large", "gamed", "length", *_MOVED}), kinds=REWARDS,
           needs=(ANSWERS, REWARDS_OF_ANSWERS)),
+    Check("drowned", "Reward parts", part.drowned, part.balanced, frozenset({"length", "gamed", *_STALLED}),
+          kinds=REWARDS, needs=(ANSWERS, REWARDS_OF_ANSWERS)),
     Check("two prices", "Equal answers", paid.two_prices, paid.one_price,
           frozenset({"inverted", "length", "gamed", *_STALLED}), kinds=REWARDS, needs=(ANSWERS, REWARDS_OF_ANSWERS),
           enough=f"{FEWEST} answers that stand twice"),
@@ -229,4 +231,6 @@ def _lacks(check: Check, lacking: Need, run: Evidence) -> Verdict:
     if not run.source and not run.metrics_only:  # rlplay records all that there is
         return Verdict(check.title, NOT_USED, ticked=False)
     record = lacking.record if run.source else ""
+    if check.title in ("Reference", "KL to the reference") and run.stated("beta") and not run.settings.beta:
+        return Verdict(check.title, NOT_USED, ticked=False)
     return Verdict(check.title, f"not recorded: {lacking.name}", ticked=False, record=record)

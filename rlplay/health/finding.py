@@ -23,7 +23,7 @@ Problem = Literal[
     "reference", "negative kl", "held", "cancelling", "tiny spread", "collapse", "entropy rises", "same answers",
     "swapped", "one length", "lopsided", "displaced", "no preference", "no labels", "same teacher", "overfit",
     "leaked", "one prompt", "saturated", "given away",
-    "others' tokens", "end untrained", "turns", "two prices", "masked",
+    "others' tokens", "end untrained", "turns", "two prices", "masked", "drowned",
 ]  # fmt: skip
 """The names of the problems, which never change."""
 Points = list[tuple[int, float]]
@@ -182,7 +182,7 @@ class Evidence:
         """Its name and number, "learning rate 0.0004"; the last one logged if the run states none, if any was."""
         stated = "learning_rate" in self.on_record
         rate = self.settings.learning_rate if stated else self.mean("learning_rate", 1)
-        return "learning rate" if rate is None else f"learning rate {number(rate)}"
+        return "learning rate" if rate is None else f"learning rate {number(rate, noise=0)}"
 
 
 @dataclass(frozen=True)

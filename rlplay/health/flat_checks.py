@@ -15,6 +15,8 @@ from rlplay.trace.numbers import number, percent
 SLOW = 5
 USUAL_RATE = 1e-6
 """The least learning rate that trainers have as default for learning from rewards with all weights (TRL, verl)."""
+ADAPTER = 0.3
+"""Share of the weights that is trained below which it is an adapter or the like, whose usual rates are larger."""
 PAID = 0.05
 """KL to the reference in nats per token from which its price may be what holds the reward."""
 CLIPPED = 0.3
@@ -59,10 +61,14 @@ def _remedies(run: Evidence, falls: bool) -> tuple[list[str], list[str]]:
     equal, clipped = run.mean("frac_reward_zero_std", WINDOW), run.mean("clip_ratio/region_mean", WINDOW)
     found: list[tuple[str, str]] = []
     peak = max((rate for _, rate in run.known("learning_rate")), default=math.inf)
-    if not falls and 0 < peak < USUAL_RATE:
+    trained = min((x for _, x in run.known("weights/trained")), default=1.0)
+    usual, least = "1e-6 and more is usual for all weights, 1e-5 to 2e-4 for an adapter", USUAL_RATE
+    if trained < ADAPTER:
+        usual, least = f"1e-5 to 2e-4 is usual where {percent(trained)} of the weights are trained, an adapter", 1e-5
+    if not falls and 0 < peak < least:
         found.append((
             "learning_rate",
-            f"The learning rate was at most {number(peak)}; {number(USUAL_RATE)} and more is usual: raise it.",
+            f"The learning rate was at most {number(peak, noise=0)}; {usual}: raise it.",
         ))  # fmt: skip
     if falls:
         found.append(("learning_rate", "Go back to an earlier update and lower learning_rate."))
@@ -81,8 +87,10 @@ def _remedies(run: Evidence, falls: bool) -> tuple[list[str], list[str]]:
             f"β·KL is {number(beta * kl)}: where going further costs as much as it earns, the reward stays. Lower beta "
             "to let the policy go further.",
         ))  # fmt: skip
-    found = found or [("num_prompts", "With more num_prompts smaller rises show; a larger learning_rate makes larger "
-                                      "ones.")]  # fmt: skip
+    batch = "prompts (gradient_accumulation_steps)" if "TRL" in run.source else "num_prompts"
+    if not found:
+        more = f"With more {batch} smaller rises show; a larger learning_rate makes larger ones."
+        found.append(("num_prompts", more))
     return [setting for setting, _ in found], [said for _, said in found]
 
 
@@ -95,7 +103,8 @@ def risen(run: Evidence) -> str:
     if found.rises:
         return found.text
     if not found.falls and _higher_than_before(run):
-        return f"higher on average in the last {WINDOW} updates than in the {WINDOW} before them, beyond chance"
+        before = min(WINDOW, len(run.known("reward")) - WINDOW)
+        return f"higher on average in the last {WINDOW} updates than in the {before} before them, beyond chance"
     steady = steady_trend(run.known("reward"), WINDOW)
     if steady is not None and steady.rises:
         return f"without single updates that stand out: {steady.text}"

@@ -27,6 +27,8 @@ GIVEN_CHECKS = (
           (_LOSS,)),
     Check("same teacher", "Loss", imitation.teaches_nothing, imitation.falls, frozenset(_NOTHING),
           frozenset({"distillation"}), (_LOSS,)),
+    Check("step too large", "Loss", imitation.jumped, imitation.falls, frozenset({"spike", "overfit", *_NOTHING}),
+          frozenset({"imitation"}), (_LOSS,)),
     Check("same answers", "Pairs", pair.same_answers, pair.of_pairs,
           frozenset({*_NOTHING, "no preference", "reference"}), _PAIRED,
           (any_of(ANSWERS, metric("rewards/margins", "margin")),), f"{pair.ENOUGH} pairs"),

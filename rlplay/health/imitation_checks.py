@@ -3,6 +3,8 @@ what is kept out of training."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rlplay.health.finding import Evidence, Finding, NoTick
@@ -15,6 +17,8 @@ NOTHING = 1e-6
 """A divergence, nats per token, that is rounding."""
 HALF, ANSWERS = 0.5, 16
 """Share of the answers, and answers, that hold nothing but their end."""
+JUDGED, JUMP, BACK = 8, 3.0, 1.1
+"""Updates with a loss; the times its start that it jumps to, and at which it stays, with steps that are too large."""
 WORSE, EVALUATIONS = 0.1, 3
 """Share by which a held-out loss is above its lowest, and evaluations. Tiny models that see 16 rows over and over are
 at 40 % after their second epochs; on 400 rows, none rose in 40 updates (12 runs)."""
@@ -87,6 +91,28 @@ def _fell(losses: np.ndarray) -> bool:
     return float(begin.mean() - end.mean()) > 2 * error
 
 
+def jumped(run: Evidence) -> Finding | None:
+    """The loss jumped far above its start and has not come back: steps that are too large."""
+    points = run.known("loss")
+    if len(points) < JUDGED:
+        return None
+    begun, (update, peak) = points[0][1], max(points[1:], key=lambda point: point[1])
+    late = float(np.mean([x for _, x in points[-(len(points) // 4) :]]))
+    if begun <= 0 or peak < JUMP * begun or late <= BACK * begun:
+        return None
+    return Finding(
+        "step too large",
+        "The steps are too large",
+        f"The loss was {number(begun)} before the first step, {number(peak)} at update {update}, and is "
+        f"{number(late)} on average over the last {len(points) // 4} of {len(points)}: above its start.",
+        f"The {run.learning_rate} is too large for this model: the first steps have destroyed what it knew, and it is "
+        "learning that again.",
+        "Lower learning_rate to a tenth or less, and begin again from the first weights.",
+        ("learning_rate",),
+        run.example,
+    )
+
+
 def falls(run: Evidence) -> str:
     losses = np.array([x for _, x in run.known("loss")])
     found = trend(run.known("loss"))
@@ -94,6 +120,8 @@ def falls(run: Evidence) -> str:
         return ""
     share = len(losses) // 4
     text = f"from {number(float(losses[:share].mean()))} to {number(float(losses[-share:].mean()))} in {len(losses)}"
+    if losses[-share:].mean() >= losses[0]:
+        return NoTick(f"{number(float(losses[0]))} at first, {text.removeprefix('from ')} updates: it ends no lower")
     return f"{text} updates" if _fell(losses) else NoTick(f"{text} updates, no fall beyond chance")
 
 
@@ -125,6 +153,11 @@ def holds(run: Evidence) -> str:
     points = run.known("eval_loss")
     if len(points) < EVALUATIONS:
         return ""
+    chance = math.log(2)
+    usual = run.kind == "pairs" and (not run.stated("loss_type") or run.settings.loss_type == "sigmoid")
+    if usual and min(x for _, x in points) >= chance:
+        return NoTick(f"{number(points[-1][1])}, no lower than log 2, the loss of a model that cannot tell the answers "
+                      "of a pair apart")  # fmt: skip
     return f"from {number(points[0][1])} to {number(points[-1][1])} in {len(points)} evaluations, lowest " + number(
         min(x for _, x in points)
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.health.finding import Evidence, Points
 from rlplay.health.policy_checks import CLIP_SHARE, no_kl
+from rlplay.health.rate_checks import warms_up_only
 from rlplay.trace.metrics import ROUNDING
 from rlplay.trace.numbers import number
 
@@ -36,6 +37,8 @@ def normal(run: Evidence) -> list[Normal]:
 
 def _one_step(run: Evidence) -> bool | None:
     """Whether each batch has one optimizer step; None if the run does not say."""
+    if run.stated("num_iterations") and run.settings.num_iterations > 1:
+        return False
     stated = run.stated("num_iterations") and run.stated("num_minibatches")
     return run.settings.steps == 1 if stated else None
 
@@ -130,7 +133,7 @@ def _long_gradient(run: Evidence) -> Normal | None:
 def _warming_up(run: Evidence) -> Normal | None:
     """A warm-up begins at a learning rate of 0."""
     rates = run.known("learning_rate")
-    if len(rates) < 2 or rates[0][1] != 0 or not any(rate for _, rate in rates):
+    if len(rates) < 2 or rates[0][1] != 0 or not any(rate for _, rate in rates) or warms_up_only(run):
         return None
     begun = next(n for n, rate in rates if rate)
     return Normal("A learning rate of 0 at first", f"It warms up, and is above 0 from update {begun} on.")

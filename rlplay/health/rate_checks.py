@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from rlplay.health.finding import Evidence, Finding, NoTick
 from rlplay.health.policy_checks import VISIBLE
 from rlplay.health.trend import WINDOW, learns
@@ -19,7 +21,7 @@ WEIGHT = 0.02
 
 def no_rate(run: Evidence) -> Finding | None:
     """The learning rate is 0, or next to it, not only while it warms up."""
-    return _zero(run) or _low(run)
+    return _zero(run) or warms_up_only(run) or _low(run)
 
 
 def _zero(run: Evidence) -> Finding | None:
@@ -34,6 +36,29 @@ def _zero(run: Evidence) -> Finding | None:
         "With a learning rate of 0 no weight moves.",
         "Set learning_rate above 0.",
         ("learning_rate",),
+    )
+
+
+def warms_up_only(run: Evidence) -> Finding | None:
+    """The rate has risen since the start, evenly, and is still next to nothing: the warm-up is too long."""
+    points = run.known("learning_rate")
+    (first, low), (last, high) = (points[0], points[-1]) if points else ((0, 0.0), (0, 0.0))
+    even = all(earlier < later for (_, earlier), (_, later) in pairwise(points))
+    moved = max((step for _, step in run.known("weights/step")), default=0.0)
+    late = len(points) >= WINDOW and even and not _warms_up(run, [rate for _, rate in points])
+    if not late or not 0 < high < LOW or moved >= STEP or learns(run, 2.0):
+        return None
+    aim = run.settings.learning_rate if run.stated("learning_rate") else 0.0
+    pace = (high - low) / (last - first)
+    there = f" At this pace it reaches {number(aim)} at about update {round(aim / pace):,}." if aim > high else ""
+    return Finding(
+        "step too small",
+        "The learning rate only warms up",
+        f"It has risen from {number(low, noise=0)} to {number(high, noise=0)} in {len(points)} updates.{there}",
+        "The warm-up is longer than the run, or nearly: at such rates Adam changes nothing that the model says.",
+        "Lower warmup_steps (or warmup_ratio) to a small part of the steps of the run.",
+        ("learning_rate",),
+        run.example,
     )
 
 
@@ -70,7 +95,7 @@ def enough_rate(run: Evidence) -> str:
     if not any(rate for _, rate in rates):
         return ""
     low, high = min(rate for _, rate in rates), max(rate for _, rate in rates)
-    span = number(low) if low == high else f"{number(low)} to {number(high)}"
+    span = number(low, noise=0) if low == high else f"{number(low, noise=0)} to {number(high, noise=0)}"
     text = f"{span} in {len(rates)} {'update' if len(rates) == 1 else 'updates'}"
     moved = max((step for _, step in run.known("weights/step")), default=0.0)
     shifted = max((each.shift for each in run.recent(WINDOW) if each.shift is not None), default=0.0)

@@ -31,6 +31,9 @@ CHANCE = 1e-3
 """Probability below which it is no chance."""
 MANY, NOISY = 16, 0.3
 """Groups with a signal, and the share of them whose signal is next to nothing."""
+PAYS, DROWNED = 0.6, 0.01
+"""Correlation within groups with being right of a part that tests it; and the share of the largest variance, a tenth of
+its deviation, below which a part decides nothing."""
 FEW = 3
 """Different values of a part, in an update, that a test has: wrong, right, and perhaps none."""
 NEARLY_ALL = 0.98
@@ -76,6 +79,42 @@ def _variances(found: PartNumbers) -> tuple[float, list[float]]:
     return whole, [found.products[a][a] for a in places]
 
 
+def _with_right(found: PartNumbers, place: int) -> float:
+    """The correlation of a part with being right, within groups; 0 if either never varies."""
+    spread = found.products[place][place] * found.mixed
+    return found.right[place] / math.sqrt(spread) if spread > 0 else 0.0
+
+
+def drowned(run: Evidence) -> Finding | None:
+    """The part that pays right answers is lost beside one on a far larger scale."""
+    found = _parts(run, len(run.digests))
+    if found is None or not found.right or len(found.names) < 2:
+        return None
+    _, each = _variances(found)
+    like = [_with_right(found, place) for place in range(len(each))]
+    loud = max(range(len(each)), key=lambda place: each[place])
+    for place, name in enumerate(found.names):
+        pairs, square, together = found.won[place], each[place], like[place]
+        if pairs.all < COMPARISONS or together < PAYS or square > DROWNED * each[loud] or like[loud] >= PAYS:
+            continue
+        other = visible(found.names[loud])
+        return Finding(
+            "drowned",
+            f"“{other}” drowns “{visible(name)}”",
+            f"“{visible(name)}” pays right answers (correlation {number(together)} in {number(pairs.all)} pairs of "
+            f"answers to the same prompt), but within groups the standard deviation of “{other}”, "
+            f"{number(math.sqrt(each[loud] / found.answers))}, is {number(math.sqrt(each[loud] / square), 2)} times as "
+            f"large as its {number(math.sqrt(square / found.answers))}.",
+            "The reward is the sum of its parts: what varies most decides which answer is the better one, and the "
+            "policy learns that part alone.",
+            f"Lower the weight of “{other}” in reward_weights, or divide it by its range, until the parts vary alike.",
+            ("reward_weights",),
+            run.example,
+            run.examples,
+        )
+    return None
+
+
 def against(run: Evidence) -> Finding | None:
     """A part pays wrong answers, or what is paid best is never right, although the whole does not show it."""
     return None if inverted(run) else _part_against(run) or _best_is_wrong(run)
@@ -85,10 +124,8 @@ def _part_against(run: Evidence) -> Finding | None:
     found = _parts(run, len(run.digests))
     if found is None or not found.right or len(found.names) < 2:
         return None
-    _, each = _variances(found)
     for place, name in enumerate(found.names):
-        pairs, square = found.won[place], each[place]
-        together = found.right[place] / math.sqrt(square * found.mixed) if square * found.mixed > 0 else 0.0
+        pairs, together = found.won[place], _with_right(found, place)
         if together > AGAINST or pairs.all < COMPARISONS or pairs.share > UPSIDE_DOWN or found.kinds[place] > FEW:
             continue
         return Finding(

@@ -104,6 +104,12 @@ def fits(run: Evidence) -> str:
     )
 
 
+def _tokens(entropy: float) -> str:
+    """How many equally likely tokens have this entropy, to two digits."""
+    count = math.exp(entropy)
+    return f"{round(count, -1):,.0f}" if count >= 100 else number(count, 2)
+
+
 def hot(run: Evidence) -> Finding | None:
     """The sampling temperature makes answers random."""
     temperature, entropy = run.settings.temperature, run.mean("entropy", 3)
@@ -113,7 +119,7 @@ def hot(run: Evidence) -> Finding | None:
         "temperature",
         "The temperature is too high",
         f"At temperature {number(temperature)} the entropy is {number(entropy)} nats: each token is as open as a draw "
-        f"from {number(math.exp(entropy), 2)} equally likely ones.",
+        f"from {_tokens(entropy)} equally likely ones.",
         "Sampling flattens the model's probabilities so much that answers are mostly chance.",
         "Lower temperature towards 1.",
         ("temperature",),
@@ -129,5 +135,4 @@ def cool(run: Evidence) -> str:
         return ""
     if run.source and not drawn(run):
         return NoTick(f"{number(temperature)} is on record, but nothing here shows that the sampler used it")
-    likely = number(math.exp(entropy), 2)
-    return f"at {number(temperature)} each token is as open as a draw from {likely} equally likely ones"
+    return f"at {number(temperature)} each token is as open as a draw from {_tokens(entropy)} equally likely ones"

@@ -165,7 +165,8 @@ def move(run: Evidence) -> str:
     changed, step = _newest(run, "weights/changed", 1), _newest(run, "weights/step", 1)
     if changed and step and changed[-1][1] >= ROUNDED and step[-1][1] >= STEP:
         (update, share), (_, moved) = changed[-1], step[-1]
-        return f"update {update} changed {percent(share)} of some thousands, a tensor by {number(moved)} of its norm"
+        looked = f"update {update} changed {percent(share)} of the weights that were looked at"
+        return f"{looked}; the median tensor moved by {number(moved)} of its norm"
     taught = _with_signal(run)
     norms = [x for n, x in run.known("grad_norm") if n in taught][-WINDOW:]
     if changed or len(norms) < ENOUGH or not all(norms):

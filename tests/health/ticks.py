@@ -70,7 +70,7 @@ TICKED: dict[str, list[tuple[Evidence, str]]] = {
          "1e-6 in 6 updates; one moves the weights by up to 0.0001 of their norm"),
     ],
     "Weights": [
-        (evidence(series=MOVED), "update 6 changed 90.0 % of some thousands, a tensor by 0.0001 of its norm"),
+        (evidence(series=MOVED), "update 6 changed 90.0 % of the weights that were looked at; the median"),
         (evidence(series={"grad_norm": [1.0, 2.0] * 3, "reward_std": [0.1] * 6}), "gradient norm 1 to 2 in 6 updates"),
         (curves(6, {"grad_norm": [1.0, 2.0] * 3, "reward_std": [0.1] * 6, "reward": RISING[:6]}),
          "gradient norm 1 to 2 in 6 updates, and it learns"),
