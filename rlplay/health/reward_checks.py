@@ -18,9 +18,6 @@ A reward that counts characters gives 1.00 in characters and 0.99 in tokens. Rew
 reach 0.995, but there a column of the prompt tells even more, and the check stays silent.
 """
 UPSIDE_DOWN, COMPARISONS = 0.1, 20
-TURNED = 2.0
-"""How many times as often right answers earned more in the whole run as of late, from which no sign is wrong:
-a policy that flatters comes to be paid where it does not help (0.19 in all, 0.05 at the end)."""
 UPRIGHT = 0.8
 """Share of pairs in which the right answer earns more: with less, another part of the reward may decide."""
 _TELLS: tuple[tuple[Literal["scores", "gold"], str], ...] = (
@@ -34,8 +31,6 @@ def inverted(run: Evidence) -> Finding | None:
     """Answers that a gold score or the column with the right answer says are right earn less."""
     for name, (whole, newest) in _pooled(run).items():
         if newest.all < COMPARISONS or newest.share > HALF or min(whole.share, newest.share) > UPSIDE_DOWN:
-            continue
-        if whole.share > max(UPSIDE_DOWN, TURNED * newest.share):  # a sign is wrong from the first update on
             continue
         found, since = (newest, "") if newest.share <= UPSIDE_DOWN else (whole, " since the run began")
         if _by_length(run) > 1 - found.share:  # right answers are longer or shorter, and that is what is paid
@@ -69,11 +64,18 @@ def _pooled(run: Evidence) -> dict[str, tuple[WinCount, WinCount]]:
     found: dict[str, tuple[WinCount, WinCount]] = {}
     for kind, how in _TELLS:
         names = sorted({name for each in run.digests for name in getattr(each, kind)})
-        for name in [name for name in names if kind == "scores" or name.lower() in GOLD_COLUMNS]:
+        for name in [name for name in names if _tells(run, kind, name)]:
             pairs = [getattr(each, kind).get(name, WinCount()) for each in run.digests]
             newest = run.pooled(kind, name, COMPARISONS)
             found[how.format(visible(name))] = sum(pairs, WinCount()), newest
     return found
+
+
+def _tells(run: Evidence, kind: str, name: str) -> bool:
+    """Whether a column is named as the right answer, or a score is right or wrong in every update, and not in a few."""
+    if kind == "gold":
+        return name.lower() in GOLD_COLUMNS
+    return all(name in each.scores for each in run.digests if each.scored)
 
 
 def _pooled_gold(run: Evidence) -> dict[str, WinCount]:

@@ -105,7 +105,7 @@ def test_a_gold_score_tells_right_answers_where_wrong_ones_contain_the_value() -
     found = reward.inverted(evidence(gold=early))
     assert found is not None
     assert found.evidence.startswith("In 217 of 220 pairs of answers to the same prompt since the run began, ")
-    flattered = [{"helpful": WinCount(5, 25)}] * 3 + [{}] * 2 + [{"helpful": WinCount(1, 20)}]
+    flattered = [{"helpful": WinCount(1, 25)}] * 3 + [{}] * 2 + [{"helpful": WinCount(1, 20)}]  # it has more levels
     assert reward.inverted(evidence(scores=flattered)) is None
     assert reward.inverted(evidence(scores={"helpful": WinCount(1, 40)})) is not None
     brevity = {"characters": WinCount(0, 200), "tokens": WinCount(10, 200)}
