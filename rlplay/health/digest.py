@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,8 @@ from rlplay.trace.records import Array, Sampled, spans
 from rlplay.trace.update import Update
 
 EXAMPLES = 3
+EXACT = 2**53
+"""From here on JSON's readers round whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class AnswerExample:
     prompt: str
     answer: str
     reward: float | None
-    columns: dict[str, str]
+    columns: dict[str, str | int | float]
 
 
 @dataclass(frozen=True)
@@ -358,7 +361,13 @@ def _examples(update: Update, answers: list[str], rewards: Array, held: dict[str
             sampled.prompts[int(sampled.group[row])],
             answers[row],
             float(rewards[row]) if np.isfinite(rewards[row]) else None,
-            values(sampled.columns[int(sampled.group[row])]) if sampled.columns else {},
+            _as_read(sampled.columns[int(sampled.group[row])]) if sampled.columns else {},
         )
         for row in firsts
     )
+
+
+def _as_read(columns: dict[str, Any]) -> dict[str, str | int | float]:
+    """The columns that an answer may contain, as the reward function gets them: a number is not a text."""
+    numbers = {name for name, value in columns.items() if type(value) in (int, float) and abs(value) < EXACT}
+    return {name: columns[name] if name in numbers else text for name, text in values(columns).items()}

@@ -118,9 +118,14 @@ def laid(rows: Sequence[Row], width: int) -> list[list[tuple[str, str]]]:
 
 def shown(example: AnswerExample) -> str:
     """An answer beside what its row says: the prompt, the answer, its reward, the columns."""
-    columns = "".join(f" · {visible(name)} = {_short(value)}" for name, value in example.columns.items())
+    columns = "".join(f" · {visible(name)} = {_typed(value)}" for name, value in example.columns.items())
     earned = "no reward" if example.reward is None else f"reward {number(example.reward)}"
     return f"{_short(example.prompt)} → “{_short(example.answer)}” · {earned}{columns}"
+
+
+def _typed(value: str | float) -> str:
+    """A text in quotes, so that “30” and 30 are told apart."""
+    return f"“{_short(value)}”" if isinstance(value, str) else str(value)
 
 
 def _short(text: str) -> str:

@@ -88,6 +88,8 @@ def test_an_example_is_an_answer_that_contains_what_its_prompt_asks_for():
         (TokenPlace(1, 1), "it is 7", 1.0), (TokenPlace(1, 2), "8", 2.0),
     ]  # fmt: skip
     assert found.examples[0].columns == {"answer": "7", "size": "no"}
+    numbers = of_answers("7777", [0.0] * 4, [{"answer": 7, "size": float("inf"), "row": 2**70}, {"answer": 8}])
+    assert numbers.examples[0].columns == {"answer": 7, "size": "inf", "row": str(2**70)}, "as the reward gets them"
     assert found.contained == {"answer": 1, "size": 2}
     other = of_answers(["no", "it is 7", "8", "9"], [0.0, 1.0, 2.0, 3.0], [{"size": "no"}, {"size": "9"}])
     assert [each.answer for each in other.examples] == ["no", "9"]

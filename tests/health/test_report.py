@@ -33,7 +33,7 @@ def test_a_finding_in_lines() -> None:
         "   Change    Do",
         " " * 13 + "x" * 120,
         "   Look at   update 3, answer 1, token 9",
-        "   Answer    What is⏎2? → “four␛” · reward 0.25 · answer = 4 · topic = sums",
+        "   Answer    What is⏎2? → “four␛” · reward 0.25 · answer = “4” · topic = “sums”",
         "",
         "2. Far",
         "   Evidence  so",
