@@ -31,6 +31,8 @@ def test_a_loss_that_jumps_and_stays_above_its_start_is_no_fall() -> None:
     assert isinstance(imitation.falls(run), NoTick)
     back = curves(16, {"loss": [*JUMPED[:8], *[0.2] * 8]}, TAUGHT)
     assert imitation.jumped(back) is None
+    lucky = curves(16, {"loss": [0.1, *[0.4, 0.2] * 7, 0.3]}, TAUGHT)
+    assert imitation.jumped(lucky) is None, "a first batch that was easy"
     assert not isinstance(imitation.falls(back), NoTick)
 
 
@@ -83,3 +85,10 @@ def test_a_part_that_pays_right_answers_and_is_lost_beside_another_is_named() ->
     few = replace(PARTS, won=(WinCount(1, 1), WinCount(1, 1)))
     for parts in (alike, other, both, few):
         assert part.drowned(evidence(parts=parts)) is None
+
+
+def test_steps_without_a_reward_of_their_own_are_further_steps_on_a_batch() -> None:
+    clipped = {"clip_ratio/region_mean": [0.0] * 20, "grad_norm": [1.0] * 20}
+    titles = [each.title for each in normal(curves(20, clipped | {"reward": NOISY[:20]}))]
+    assert "A clip ratio of 0" in titles
+    assert "A clip ratio of 0" not in [each.title for each in normal(curves(20, clipped | {"reward": NOISY[:10]}))]
