@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from rlplay.health.finding import Evidence, Finding
 from rlplay.health.policy_checks import CLIP_SHARE, CLIPPED, FAR, too_far
 from rlplay.trace.numbers import number, percent
@@ -24,8 +26,9 @@ def ruined(run: Evidence) -> Finding | None:
     """An update moved the policy far, and the reward has been lost since; `too_far` has not seen more of them."""
     if run.settings.loss_type != "policy_gradient" or too_far(run):
         return None
-    lost = _lost(run)
-    far = [(update, how) for update, how in _far(run) if lost and update < lost.since]
+    moved = _far(run)
+    lost = _lost(run) if moved else None
+    far = [(update, how) for update, how in moved if lost and update < lost.since]
     if lost is None or not far:
         return None
     update, how = far[-1]
@@ -57,12 +60,16 @@ class Loss(NamedTuple):
 def _lost(run: Evidence) -> Loss | None:
     """Since when all updates have earned less than any before, by half a standard deviation on average."""
     points, spread = run.known("reward"), run.known("reward_std")
-    for end in range(1, len(points) - AFTER + 1):
-        before, after = [x for _, x in points[:end]], [x for _, x in points[end:]]
-        mean, rest, since = sum(before) / len(before), sum(after) / len(after), points[end][0]
+    values = np.array([x for _, x in points])
+    if len(values) <= AFTER:
+        return None
+    lowest, highest = np.minimum.accumulate(values), np.maximum.accumulate(values[::-1])[::-1]
+    ends = np.flatnonzero(highest[1:] < lowest[:-1]) + 1
+    for end in ends[ends <= len(values) - AFTER].tolist():
+        before, after, since = values[:end], values[end:], points[end][0]
         wide = max((x for n, x in spread if n < since), default=0.0)
-        if wide and max(after) < min(before) and mean - rest > wide / 2:
-            return Loss(mean, rest, since, len(after))
+        if wide and before.mean() - after.mean() > wide / 2:
+            return Loss(float(before.mean()), float(after.mean()), since, len(after))
     return None
 
 
