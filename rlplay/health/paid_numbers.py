@@ -16,11 +16,15 @@ APART = 0.5
 """Share of the range of an update's rewards: what is less may be the noise of a judge."""
 
 
+SPREAD = 0.01
+"""Share of the largest reward below which the range of an update's rewards is noise, of which another check speaks."""
+
+
 @dataclass(frozen=True)
 class TwiceNumbers:
     """How many answers stand more than once in their group, and how many of these earned differently.
 
-    Of an update in which all answers earned the same there are none.
+    Of an update in which all answers earned the same, or nearly, there are none.
     """
 
     repeated: int
@@ -43,12 +47,13 @@ def twice_numbers(update: Update, held: Mapping[str, Array]) -> TwiceNumbers | N
     if not np.isfinite(rewards).any():
         return None
     least, width = float(np.nanmin(rewards)), float(np.nanmax(rewards) - np.nanmin(rewards))
+    differs = width > SPREAD * float(np.nanmax(np.abs(rewards)))
     same: dict[tuple[int, bytes], list[int]] = defaultdict(list)
     for row, group in enumerate(sampled.group.tolist()):
         begin, end = sampled.offsets[row : row + 2]
         if np.isfinite(rewards[row]):
             same[group, sampled.token_ids[begin:end].tobytes()].append(row)
-    repeated = [rows for rows in same.values() if len(rows) > 1 and width > 0]
+    repeated = [rows for rows in same.values() if len(rows) > 1 and differs]
     apart = [rows for rows in repeated if np.ptp(rewards[rows]) >= APART * width]
     first = apart[0] if apart else []
     right = right_answers(held)

@@ -129,7 +129,8 @@ def no_preference(run: Evidence) -> Finding | None:
     """After many updates the chosen answers are ahead no more often than by chance."""
     name, accuracy = _accuracy(run)
     margins = trend(run.known("rewards/margins") or run.known("margin"), WINDOW)
-    if len(accuracy) < WINDOW or margins is None or margins.rises:
+    loss = trend(run.known("loss"), WINDOW)
+    if len(accuracy) < WINDOW or margins is None or margins.rises or (loss is not None and loss.falls):
         return None
     mean, error = float(accuracy[-WINDOW:].mean()), float(accuracy[-WINDOW:].std(ddof=1)) / math.sqrt(WINDOW)
     if mean - 2 * error > HALF:

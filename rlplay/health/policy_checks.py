@@ -32,6 +32,8 @@ CLIP_SHARE, CLIPPED = "clip_ratio/region_mean", 0.3
 """The share of clipped tokens that is too large if five updates in a row reach it: PPO with eight steps on a batch had
 at most 0.17 in an update while it learned, sixteen steps with a rate 2.5 times too large 0.33."""
 COLLAPSED = 0.2
+KEPT = 0.5
+"""Share of its first entropy from which a policy explores as before; below, the reward has to have paid for it."""
 CERTAIN = 0.05
 """Entropy in nats from which it cannot fall any more."""
 FAR_AWAY, LOST = 1.0, 5.0
@@ -201,9 +203,9 @@ def explores(run: Evidence) -> str:
     if first < CERTAIN:
         return NoTick(f"{number(first)} nats at update {begin} already: it cannot fall")
     span = f"from {number(first)} at update {begin} to {number(last)} nats at {end}"
-    if last >= COLLAPSED * first:
+    if last >= KEPT * first:
         return span
-    return f"{span}, while the reward rose" if _paid_off(run) else ""
+    return f"{span}, while the reward rose" if _paid_off(run) else NoTick(span)
 
 
 def away(run: Evidence) -> Finding | None:
@@ -252,12 +254,12 @@ def near(run: Evidence) -> str:
 def critic(run: Evidence) -> Finding | None:
     """The critic predicts no better than a constant."""
     points = [(n, x) for n, x in run.series("explained_variance") if math.isfinite(x)]
-    if len(points) < CRITIC or max(x for _, x in points[-SLOW:]) > EXPLAINED:
+    untrained = run.stated("vf_coef") and not run.settings.vf_coef
+    if len(points) < (CRITIC if untrained else WINDOW) or max(x for _, x in points[-SLOW:]) > EXPLAINED:
         return None
     spread = run.mean("reward_std", SLOW)
     if not spread or ceiling(run):
         return None
-    untrained = run.stated("vf_coef") and not run.settings.vf_coef
     if risen(run) and not untrained:  # advantages that teach are good enough
         return None
     now = f" ({number(run.settings.vf_coef)} now)" if "vf_coef" in run.on_record else ""

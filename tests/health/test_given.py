@@ -105,6 +105,8 @@ def test_pairs_from_which_nothing_is_learned() -> None:
         assert pair.no_preference(curves(20, numbers, DPO)) is None
     assert pair.no_preference(curves(19, {"accuracy": CHANCE[:19], "margin": STILL[:19]}, RM)) is None
     assert pair.no_preference(curves(20, {"accuracy": CHANCE, "margin": STILL}, RM)) is not None
+    falling = {"accuracy": CHANCE, "margin": STILL, "loss": [0.7 - 0.01 * n for n in range(20)]}
+    assert pair.no_preference(curves(20, falling, RM)) is None, "the loss says that something is learned"
 
 
 def test_chosen_answers_that_become_unlikely() -> None:

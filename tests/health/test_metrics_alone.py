@@ -34,7 +34,7 @@ def named(run: Evidence) -> list[str]:
         (5, {"clip_ratio/region_mean": [0.4] * 5, "reward": NOISY[:5]}, "clipped"),
         (6, {"entropy": [2.0, 1.0, 0.5, 0.2, 0.1, 0.05], "reward": NOISY[:6]}, "entropy"),
         (5, {"kl": [0.0, 2.0, 6.0, 6.0, 6.0], "reward": NOISY[:5]}, "kl"),
-        (9, {"explained_variance": [0.0] * 9, "reward_std": [0.3] * 9, "reward": NOISY[:9]}, "critic"),
+        (20, {"explained_variance": [0.0] * 20, "reward_std": [0.3] * 20, "reward": (NOISY * 3)[:20]}, "critic"),
         (20, {"reward": NOISY[:20]}, "flat"),
         (40, {"reward": [0.4, 0.5, 0.45, *NOISY[:37]]}, "flat"),
         (20, {"reward": RISING[19::-1]}, "flat"),

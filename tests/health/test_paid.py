@@ -39,6 +39,9 @@ def test_equal_answers_to_a_prompt_that_earn_differently_are_counted() -> None:
     assert noisy is not None
     assert same is not None
     assert noisy.repeated == same.repeated == 0, "where all earn the same nothing could be seen"
+    tiny = alike([0.7, 0.7003, 0.7, 0.7]).twice
+    assert tiny is not None
+    assert tiny.repeated == 0, "a range below a hundredth of the reward is noise, of which another check speaks"
 
 
 def twice(repeated: int, apart: int) -> TwiceNumbers:

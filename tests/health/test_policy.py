@@ -170,23 +170,26 @@ def test_far_from_the_reference(kl: list[float], reward: list[float], evidences:
 
 
 def test_a_critic_that_explains_nothing_says_how_little() -> None:
-    explained = [0.9, 0.9, 0.9, 0.0, -0.5, 0.04, float("nan"), -0.2, 0.05]
-    series = {"explained_variance": explained, "reward_std": [0.3] * 9, "reward": NOISY}
-    found = policy.critic(evidence(9, series))
+    explained = [*[0.9] * 15, 0.0, -0.5, 0.04, float("nan"), -0.2, 0.05]
+    series = {"explained_variance": explained, "reward_std": [0.3] * 21, "reward": (NOISY * 3)[:21]}
+    found = policy.critic(evidence(21, series))
     assert found is not None
     assert found.evidence.startswith("Explained variance was at most 0.05 in the last 5 updates")
-    assert (found.settings, seen_at(found)) == (("vf_coef",), (9, "longest"))
+    assert (found.settings, seen_at(found)) == (("vf_coef",), (21, "longest"))
     assert "vf_coef (0.1 now)" in found.change
-    unstated = policy.critic(dataclasses.replace(evidence(9, series), on_record=()))
+    unstated = policy.critic(dataclasses.replace(evidence(21, series), on_record=()))
     assert unstated is not None
     assert unstated.change.startswith("Raise vf_coef, or")
     for other in (
-        {"explained_variance": [*explained[:-1], 0.06]}, {"reward_std": [0.0] * 9}, {"reward_std": []},
-        {"reward": [0.1] + [0.95] * 8}, {"reward": [0.1 * n for n in range(9)]},
+        {"explained_variance": [*explained[:-1], 0.06]}, {"reward_std": [0.0] * 21}, {"reward_std": []},
+        {"reward": [0.1] + [0.95] * 20}, {"reward": [0.04 * n for n in range(21)]},
     ):  # fmt: skip
-        assert policy.critic(evidence(9, series | other)) is None
-    rising = evidence(9, series | {"reward": [0.1 * n for n in range(9)]}, settings={"vf_coef": 0.0})
+        assert policy.critic(evidence(21, series | other)) is None
+    rising = evidence(21, series | {"reward": [0.04 * n for n in range(21)]}, settings={"vf_coef": 0.0})
     assert policy.critic(rising) is not None
+    nine = {"explained_variance": [0.0] * 9, "reward_std": [0.3] * 9, "reward": NOISY[:9]}
+    assert policy.critic(evidence(9, nine)) is None, "a critic takes some updates to learn"
+    assert policy.critic(evidence(9, nine, settings={"vf_coef": 0.0})) is not None
     assert policy.critic(evidence(7, {"explained_variance": [0.0] * 7, "reward_std": [0.3] * 7})) is None
 
 

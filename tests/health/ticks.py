@@ -259,6 +259,7 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
         "few updates": evidence(series={"entropy": [2.0, 1.5, 1.0, 1.0]}),
         "at the bottom when it began": evidence(series={"entropy": [0.004] * 6}),
         "fallen, with no gain": evidence(3, {"entropy": [2.0, 1.0, 0.1], "reward": [0.5] * 3}),
+        "halved, with no gain": evidence(series={"entropy": [2.0, 1.5, 1.0, 1.0, 0.9], "reward": [0.5] * 6}),
     },
     "KL to the reference": {
         "none": evidence(), "large before anything was learned": evidence(series={"kl": [0.648, 0.7, 0.7]}),
