@@ -205,4 +205,4 @@ def honest(run: Evidence) -> str:
     worst = min(courses, key=lambda found: found.last - found.first)
     rose = f"while the reward rose from {number(total.first)} to {number(total.last)}"
     text = f"from {number(worst.first)} to {number(worst.last)} in {worst.count} updates, {rose}"
-    return NoTick(text) if worst.last < worst.first or worst.falls else text
+    return text if worst.rises else NoTick(text)  # a score that stays may be what the reward leaves out

@@ -233,6 +233,7 @@ NOT_TICKED: dict[str, dict[str, Evidence]] = {
         "a fall that may be chance": evidence(
             30, {"reward": RISING, "gold/a/mean": [0.37, 0.1, 0.3, 0.05] * 6 + [0.36, 0.04] * 3}
         ),
+        "it stays while the reward rises": evidence(30, {"reward": RISING, "gold/a/mean": [0.36, 0.37] * 15}),
         "one of two falls": evidence(
             30, {"reward": RISING, "gold/a/mean": RISING, "gold/b/mean": [3 - 0.01 * x for x in RISING]}
         ),
