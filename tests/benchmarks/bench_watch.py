@@ -47,7 +47,7 @@ def main() -> None:
             "rlplay --help": lambda: command(home, *rlplay("--help")),
             "rlplay health": lambda: command(home, *rlplay("health", str(run))),
             "rlplay replay": lambda: screen(home, "update 5", "replay", str(run)),
-            "rlplay compare": lambda: screen(home, "second", "compare", str(run), str(other)),
+            "rlplay compare": lambda: screen(home, "B  seed 1", "compare", str(run), str(other)),
         }
         taken: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(TIMES):

@@ -77,7 +77,7 @@ def screens(tmp_path: Path) -> Iterator[list[Terminal]]:
 def test_a_run_is_watched(command: str, run: Path, tmp_path: Path, screens: list[Terminal]) -> None:
     others = [str(synthetic_run(tmp_path / "second.rlplay", updates=2, seed=1))] * (command == "compare")
     screens.append(Terminal(light(command, str(run), *others), env={"RLPLAY_HOME": str(tmp_path)}))
-    screens[0].wait_for("update 3" if command == "replay" else "second")
+    screens[0].wait_for("update 3" if command == "replay" else "B  seed 1")
 
 
 def test_a_trainer_is_steered(recording: Path, tmp_path: Path, screens: list[Terminal]) -> None:

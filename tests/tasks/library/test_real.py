@@ -62,6 +62,8 @@ def server() -> Iterator[str]:
         except OSError:
             assert process.poll() is None
             time.sleep(0.1)
+    else:
+        pytest.fail("the server never answered")
     yield address
     process.terminate()
     process.wait()
