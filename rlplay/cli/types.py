@@ -145,6 +145,8 @@ class RunName(_Found):
     """A recorded run: a path, a name, a part of a name, or `last`; or a folder that another trainer writes."""
 
     name = "run"
+    whole = True
+    """Whether a copy of another trainer's run is complete before it is used."""
 
     def convert(
         self,
@@ -155,7 +157,7 @@ class RunName(_Found):
         """The run's file; of another trainer's run, a copy. Raises ValueError, one line, if no run or several match."""
         from rlplay.foreign.copy import run_file
 
-        return run_file(value)
+        return run_file(value, self.whole)
 
     def shell_complete(
         self,
@@ -176,16 +178,7 @@ class RunName(_Found):
 class GrowingRun(RunName):
     """As `RunName`, for what goes on copying while it shows the beginning of a long run."""
 
-    def convert(
-        self,
-        value: str | Path,
-        param: click.Parameter | None,  # noqa: ARG002 - click's signature
-        ctx: click.Context | None,  # noqa: ARG002 - click's signature
-    ) -> Path:
-        """The run's file. Raises ValueError, one line, if no run or several match."""
-        from rlplay.foreign.copy import run_file
-
-        return run_file(value, whole=False)
+    whole = False
 
 
 class RunFile(RunName):
