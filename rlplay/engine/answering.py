@@ -33,7 +33,9 @@ from rlplay.trace.questions import (
     TryCode,
     WhatIf,
 )
+from rlplay.trace.rehearsals import Rehearse
 from rlplay.trace.settings_timeline import Point
+from rlplay.trace.teachers import TakeAway, Teach, TeachCourse
 from rlplay.trace.update import Phase
 
 KEPT_FOR_QUESTIONS = 64 << 20
@@ -86,6 +88,8 @@ class Answering:
                 yield try_code(question, self._state)
             case Reach():
                 yield from self._reach(question, interrupted)
+            case Teach() | TeachCourse() | TakeAway() | Rehearse():
+                raise ValueError(f"this engine cannot answer {type(question).__name__} yet")
             case _:
                 yield from self.probe(question, interrupted)
 

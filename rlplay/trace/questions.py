@@ -8,6 +8,8 @@ import msgspec
 
 from rlplay.trace.moved_weights import LayerReading, MovedWeight
 from rlplay.trace.records import Credited, Stepped
+from rlplay.trace.rehearsals import Rehearse, Rehearsed
+from rlplay.trace.teachers import AnyTeaching, AnyTeachingAnswer, refuse_teaching
 
 Writer = Literal["policy", "reference"]
 
@@ -330,11 +332,11 @@ AnyProbe = Peek | Continue | Estimate | Recall
 AnyProbed = Peeked | Continued | Estimated | Recalled
 AnyWeights = Weigh | ReadLayers | Neighbours
 AnyWeighed = Weighed | LayersRead | NeighboursFound
-AnyQuestion = AnyProbe | AnyWeights | Judge | WhatIf | TryCode | Reach
-AnyAnswer = AnyProbed | AnyWeighed | Judged | Imagined | Tried | Reached
+AnyQuestion = AnyProbe | AnyWeights | Judge | WhatIf | TryCode | Reach | AnyTeaching | Rehearse
+AnyAnswer = AnyProbed | AnyWeighed | Judged | Imagined | Tried | Reached | AnyTeachingAnswer | Rehearsed
 
 
-def refusal(question: AnyQuestion, reason: str) -> AnyAnswer:  # noqa: PLR0911 - one for each question
+def refusal(question: AnyQuestion, reason: str) -> AnyAnswer:  # noqa: PLR0911, PLR0912 - one for each question
     """The answer to a question that cannot be answered; `reason` is one line."""
     match question:
         case Weigh():
@@ -359,3 +361,7 @@ def refusal(question: AnyQuestion, reason: str) -> AnyAnswer:  # noqa: PLR0911 -
             return Estimated(question.prefix, refused=reason)
         case Recall():
             return Recalled(question.prefix, refused=reason)
+        case Rehearse():
+            return Rehearsed(question.number, len(question.changes), refused=reason, done=True)
+        case _:
+            return refuse_teaching(question, reason)
