@@ -1,4 +1,4 @@
-"""The engine on a GPU that is none: torch's own CUDA path, with the CPU's kernels underneath.
+"""The engine on a GPU; where there is none, on a stand-in: torch's own CUDA path, with the CPU's kernels underneath.
 
 - `device/` is the stand-in, in C++; `library.py` builds and loads it, `cuda.py` puts it behind `torch.cuda`.
 - The tests here are like any others, but each runs in a child process that has loaded the stand-in (`child.py`): it

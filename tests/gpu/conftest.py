@@ -1,4 +1,7 @@
-"""Tests of this folder run in a child process that has the stand-in for a GPU (`child.py`), or are skipped."""
+"""Tests of this folder run on a GPU if there is one, else in a child process with the stand-in for one (`child.py`).
+
+Where there is neither, they are skipped; on a GPU those marked `stand_in` are.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,14 @@ def _nothing_failed_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip these tests where the stand-in cannot be built."""
-    if library.missing():
-        for item in items:
-            if item.path.parent == library.SOURCES.parent:
-                item.add_marker(pytest.mark.skip(reason=library.missing()))
+    """Skip these tests where the stand-in cannot be built, on a GPU only those that cannot do without."""
+    here = [item for item in items if item.path.parent == library.SOURCES.parent]
+    if not here or not library.missing():
+        return
+    real = _has_gpu()
+    for item in here:
+        if not real or item.get_closest_marker("stand_in"):
+            item.add_marker(pytest.mark.skip(reason=library.missing()))
 
 
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
@@ -43,6 +49,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
         hook.pytest_runtest_logreport(report=report)
     hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def _reports(item: pytest.Item) -> list[dict[str, Any]]:

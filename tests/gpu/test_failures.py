@@ -15,6 +15,8 @@ from tests.gpu import cuda
 from tests.gpu.cuda import failures
 from tests.gpu.play import GPU, Run, run, same
 
+pytestmark = pytest.mark.stand_in
+
 ENDED = torch.AcceleratorError("CUDA error: operation failed due to a previous error during capture")
 UPDATES = 2
 SHORT = [0, pytest.param(7, marks=pytest.mark.slow), 60]

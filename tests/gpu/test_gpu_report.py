@@ -1,4 +1,4 @@
-"""What `rlplay doctor --gpu` finds on the stand-in; its times say nothing there."""
+"""What `rlplay doctor --gpu` finds; on the stand-in its times say nothing."""
 
 from __future__ import annotations
 
@@ -49,12 +49,14 @@ def test_other_ways_of_computing_are_finite(found: Found, monkeypatch: pytest.Mo
     assert line.text.startswith("two runs of 3 updates are equal bit for bit with it")
 
 
+@pytest.mark.stand_in
 def test_a_failed_capture_ends_no_run(found: Found) -> None:
     (line,) = found(graph.failed_capture)
     assert line.status == OK
     assert "could not capture the steps of sampling" in line.text
 
 
+@pytest.mark.stand_in
 def test_a_failed_capture_that_does_not_come_is_noticed(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     assert found(graph.failed_capture) == [Line(FAILS, "failed capture", "no capture was tried in two updates")]

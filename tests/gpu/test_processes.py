@@ -19,6 +19,8 @@ from tests.engine.test_micro_batches import same
 from tests.engine.test_update import only
 from tests.gpu.play import micro_model, run
 
+pytestmark = pytest.mark.stand_in
+
 _RECORDED = {"trpo": 1e-3}
 """Where records may differ by more than rounding: conjugate gradients enlarge it."""
 

@@ -26,7 +26,7 @@ def weights_equal(one: Run, other: Run) -> bool:
     return all(torch.equal(mine[name], value) for name, value in others.items())
 
 
-@pytest.mark.parametrize("device", [GPU, "cuda:1"])
+@pytest.mark.parametrize("device", [GPU, pytest.param("cuda:1", marks=pytest.mark.stand_in)])
 def test_an_update_after_an_undo_or_a_break_is_the_same(device: str) -> None:
     plain = run(device).go(3)
     plain.driver.close()
@@ -69,6 +69,7 @@ def test_bfloat16_is_the_choice_of_a_gpu_that_has_it() -> None:
     assert all(np.isfinite(record.logprobs).all() for record in played.of(Finished))
 
 
+@pytest.mark.stand_in
 def test_two_shapes_take_turns_and_each_is_captured_once() -> None:
     """Held-out prompts are another batch than an update's."""
     gpu, cpu = both(lambda each: each.go(1), scenario={"eval_every": 1, "eval_prompts": 2, "eval_generations": 2})

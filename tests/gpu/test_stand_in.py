@@ -13,6 +13,8 @@ from torch import Tensor
 from tests.gpu import cuda
 from tests.gpu.counting import counted
 
+pytestmark = pytest.mark.stand_in
+
 GPU = torch.device("cuda", 0)
 
 

@@ -19,6 +19,8 @@ from tests.engine.conftest import score_by_opinion
 from tests.gpu.counting import Found, counted
 from tests.gpu.play import GPU, run
 
+pytestmark = pytest.mark.stand_in
+
 EIGHTH = 8
 """Positions of sampling from one wait to the next."""
 
