@@ -107,6 +107,12 @@ class LanguageModel:
         return int(self.policy.get_output_embeddings().weight.shape[0])
 
     @property
+    def context(self) -> int:
+        """Tokens that the model can read, as its configuration says; very many where it does not."""
+        longest = getattr(self.policy.config.get_text_config(), "max_position_embeddings", None)
+        return longest if isinstance(longest, int) and longest > 0 else 1 << 30
+
+    @property
     def pad_id(self) -> int:
         """The id used for padding; any id does, since padding is always masked by position, never by id."""
         pad = self.tokenizer.pad_token_id

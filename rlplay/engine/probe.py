@@ -103,7 +103,7 @@ class Beginning:
             raise ValueError("the answer has ended; go back to an earlier token")
         if len(self.answer) >= longest:
             raise ValueError(f"the answer is as long as max_completion_length={longest} allows")
-        return min(longest - len(self.answer), _context(state.lm) - len(self.ids))
+        return min(longest - len(self.answer), state.lm.context - len(self.ids))
 
 
 def _example(prefix: Prefix, state: State) -> tuple[Example, bool]:
@@ -123,15 +123,10 @@ def _why_unrewarded(state: State, known: bool) -> str:
     return "" if known else "it has no columns; = adds them"
 
 
-def _context(lm: LanguageModel) -> int:
-    context = getattr(lm.policy.config.get_text_config(), "max_position_embeddings", None)
-    return context if isinstance(context, int) and context > 0 else 1 << 30
-
-
 def readable(beginning: Beginning, lm: LanguageModel) -> Beginning:
     """The same. Raises ValueError, one line, if it is longer than the model can read."""
-    if len(beginning.ids) > _context(lm):
-        raise ValueError(f"{len(beginning.ids)} tokens are more than the {_context(lm)} that the model can read")
+    if len(beginning.ids) > lm.context:
+        raise ValueError(f"{len(beginning.ids)} tokens are more than the {lm.context} that the model can read")
     return beginning
 
 

@@ -13,8 +13,10 @@ from rlplay.engine.credit_phase import credit
 from rlplay.engine.optimize import optimize
 from rlplay.engine.policy_gradient import gradients
 from rlplay.engine.state import State
+from rlplay.engine.target_value import target_value
 from rlplay.engine.value_learning import explore
 from rlplay.trace.questions import Reach, Reached
+from rlplay.trace.teachers import Target
 from rlplay.trace.update import Phase
 
 Before = Callable[[], State]
@@ -99,11 +101,6 @@ def replayed(state: State, batch: Batch, settings_of: SettingsOf, seed: int) -> 
 @torch.no_grad()
 def probability(state: State, batch: Batch, row: int, token: int) -> float:
     """The policy's probability of a token of the batch, at the temperature it was sampled at."""
-    group = int(batch.group[row])
-    ids, mask = batch.prompts.known
-    prompt = ids[group][mask[group].bool()]
-    answer = batch.ids[row, :token].cpu()
-    whole = torch.cat([prompt, answer]).to(state.lm.device)[None]
-    out = state.lm.policy(input_ids=whole, use_cache=False, logits_to_keep=1)
-    logprobs = (out.logits[0, -1].float() / batch.temperature).log_softmax(-1)
-    return float(logprobs[batch.ids[row, token]].exp())
+    group, (ids, mask) = int(batch.group[row]), batch.prompts.known
+    target = Target(ids[group][mask[group].bool()].tolist(), batch.ids[row, : token + 1].tolist(), [token])
+    return float(target_value(target, state.lm, batch.temperature).exp())

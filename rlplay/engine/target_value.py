@@ -1,0 +1,41 @@
+"""The log-probability that a target asks for, by the policy as it is."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rlplay.engine.model import LanguageModel
+from rlplay.trace.teachers import Target
+
+
+def check_target(target: Target, lm: LanguageModel) -> None:
+    """Raises ValueError, one line, if the model has no probability for what the target names."""
+    prompt, answer, places = target.prompt_ids, target.answer_ids, target.places
+    if not prompt:
+        raise ValueError("the prompt has no tokens; a target needs one")
+    if not places or places != sorted({*places}) or not 0 <= places[0] <= places[-1] < len(answer):
+        raise ValueError(f"the places of a target are tokens of its answer of {len(answer)}, ascending, at least one")
+    readable = int(lm.policy.get_input_embeddings().weight.shape[0])  # more than it can write, in a world
+    if any(not 0 <= token < readable for token in prompt + answer[: places[-1]]):
+        raise ValueError(f"a token id is outside the {readable} that the model can read")
+    if any(not 0 <= answer[place] < lm.vocabulary for place in places):
+        raise ValueError(f"a token id is outside the model's vocabulary of {lm.vocabulary}")
+    if len(prompt) + places[-1] > lm.context:
+        raise ValueError(f"{len(prompt) + places[-1]} tokens are more than the {lm.context} that the model can read")
+
+
+def target_value(target: Target, lm: LanguageModel, temperature: float) -> Tensor:
+    """q = Σ log π(answer_ids[p] | what is before it) over the target's places, a scalar in float64.
+
+    It carries a gradient to the policy's weights where gradients are enabled. `check_target` has let the target pass.
+    """
+    first, last = target.places[0], target.places[-1]
+    ids = torch.tensor([target.prompt_ids + target.answer_ids[:last]], device=lm.device)
+    out = lm.policy(input_ids=ids, use_cache=False, logits_to_keep=last - first + 1)
+    rows = torch.tensor([place - first for place in target.places], device=lm.device)
+    logits = out.logits[0, rows]
+    exact = logits.to(torch.promote_types(logits.dtype, torch.float32))  # float64 stays what it is
+    own = torch.tensor([target.answer_ids[place] for place in target.places], device=lm.device)
+    value: Tensor = (exact / temperature).log_softmax(-1).gather(-1, own[:, None]).double().sum()
+    return value
