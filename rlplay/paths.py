@@ -9,8 +9,10 @@ import glob
 import os
 import re
 import shlex
+import shutil
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import platformdirs
@@ -53,7 +55,7 @@ def new_run(scenario_name: str) -> Path:
 
 
 def sweep() -> None:
-    """Remove what killed programs have left of runs that never began: reserved folders, drafts, copied snapshots."""
+    """Remove what killed programs have left: folders, drafts and snapshots of runs that never began, and scratch."""
     for folder in runs_folder().glob("*.snapshots"):
         run = folder.with_suffix(SUFFIX)
         with contextlib.suppress(OSError):
@@ -65,6 +67,26 @@ def sweep() -> None:
                 path.unlink()
             if not run.exists():
                 folder.rmdir()
+    for folder in _scratch().glob("*"):
+        with contextlib.suppress(OSError):
+            if not (folder.is_symlink() or _reserved(folder)):
+                shutil.rmtree(folder)
+
+
+def _scratch() -> Path:
+    return home() / "scratch"
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder beside the runs that is removed when the block ends, or by `sweep` if its program was killed."""
+    sweep()
+    folder = _scratch() / uuid.uuid4().hex
+    _reserve(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 _LONGEST_LOAD = 3600.0

@@ -77,6 +77,27 @@ def test_what_a_killed_program_had_reserved_is_removed(home: Path) -> None:
     assert [folder.exists() for folder in (begun, full, link)] == [True] * 3
 
 
+LEAVES = """
+import sys; from rlplay import paths
+with paths.scratch_folder() as folder:
+    (folder / "state").write_text("large"); print(folder, flush=True); sys.stdin.read()
+"""
+
+
+def test_scratch_is_removed_even_if_its_program_was_killed() -> None:
+    program = subprocess.Popen([sys.executable, "-c", LEAVES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None
+    left = Path(program.stdout.readline().strip())
+    with paths.scratch_folder() as own:
+        assert own.is_dir()
+        assert (left / "state").exists(), "that program still works with it"
+    assert not own.exists()
+    program.kill()
+    program.communicate()
+    paths.sweep()
+    assert not left.exists()
+
+
 def test_where_no_folder_can_be_made_there_is_a_path_still(home: Path) -> None:
     (home / "runs").write_text("a file")
     assert paths.new_run("seed").parent == home / "runs"

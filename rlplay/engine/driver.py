@@ -61,9 +61,10 @@ from rlplay.trace.records import (
     Rewound,
     Sampled,
     Staged,
+    Started,
     Stepped,
 )
-from rlplay.trace.runfile import RunReader
+from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.settings_timeline import Point, SettingsTimeline, next_point
 from rlplay.trusted import is_distrust
 
@@ -103,19 +104,27 @@ class Driver(Answering):
         else:
             reached = branched = 0
             self._timeline = SettingsTimeline(started.settings)
-        self._writer = run_writer(path, None if self._job.resume else started)
-        self._store = SnapshotStore(self._writer, path, self._plan.stages)
+        self._writer, self._store = self._written(path, None if self._job.resume else started)
         self._last_end = UpdateEnd(self._store, self._commit, lambda text: self.note("warning", text))
         self._sink(started)
         if self._job.resume:
-            # What a branch begins with is not its own to do again: without its snapshot, that is repeated silently.
-            self._go_to(max(self._store.nearest(reached), min(branched, reached)))
-            self._store.forget_after(self._state.update)
-            self._emit(Rewound(update=self._state.update, abandoned=reached))
+            self._arrive(reached, branched)
         self._remark()
         self._cross()
         self._moments: Iterator[Moment] = measured(train(self._state, self._plan))
         progress("ready", 1.0)
+
+    def _written(self, path: Path, started: Started | None) -> tuple[RunWriter, SnapshotStore]:
+        """What keeps records and snapshots of the run file at `path`, a new one that begins with `started` or known."""
+        writer = run_writer(path, started)
+        return writer, SnapshotStore(writer, path, self._plan.stages)
+
+    def _arrive(self, reached: int, branched: int) -> None:
+        """Go to the state in which a run is resumed that has reached an update, and is a copy as far as another."""
+        # What a branch begins with is not its own to do again: without its snapshot, that is repeated silently.
+        self._go_to(max(self._store.nearest(reached), min(branched, reached)))
+        self._store.forget_after(self._state.update)
+        self._emit(Rewound(update=self._state.update, abandoned=reached))
 
     def advance(self, until: Until, count: int, interrupted: Callable[[], bool]) -> int:
         """Go on to the end of `count` tokens, phases, optimizer steps or updates, or "forever" to max_updates.

@@ -9,14 +9,14 @@ from rlplay.trace.records import AnyRecord, Started
 from rlplay.trace.runfile import RunWriter
 
 
-class _Unwritten(RunWriter):
-    """Stands in for the writer in a process that writes nothing."""
+class Unwritten(RunWriter):
+    """Stands in for the writer where nothing is written."""
 
     def __init__(self) -> None:
         pass
 
     def append(self, record: AnyRecord) -> None:
-        """Leave it to the first process, which has the same record."""
+        """Leave it out: of several processes, the first has the same record."""
 
     def close(self) -> None:
         """Nothing is open."""
@@ -30,7 +30,7 @@ def run_writer(path: Path, started: Started | None) -> RunWriter:
 
     def opened() -> RunWriter:
         if not ranks.is_first():
-            return _Unwritten()
+            return Unwritten()
         return RunWriter.reopen(path) if started is None else RunWriter.create(path, started)
 
     return ranks.together(opened)

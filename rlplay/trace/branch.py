@@ -81,8 +81,8 @@ def _copy_snapshots(reader: RunReader, update: int, writer: RunWriter, folder: P
     known = [each for each in reader.snapshots() if each.update <= update]
     for snapshot in known:
         if snapshot.update in starts:
-            _copy_snapshot(snapshot, writer, folder)
-    next((each for each in reversed(known) if each.update not in starts and _copy_snapshot(each, writer, folder)), None)
+            copy_snapshot(snapshot, writer, folder)
+    next((each for each in reversed(known) if each.update not in starts and copy_snapshot(each, writer, folder)), None)
 
 
 def _copy(parent: Path, update: int, path: Path, progress: Callable[[float], bool]) -> None:
@@ -113,7 +113,7 @@ def _with_progress(rows: Iterable[Row], shares: Iterator[float], progress: Calla
         yield row
 
 
-def _copy_snapshot(snapshot: Snapshot, writer: RunWriter, folder: Path) -> bool:
+def copy_snapshot(snapshot: Snapshot, writer: RunWriter, folder: Path) -> bool:
     """Link or copy a snapshot to the new run; False if the parent has deleted it in the meantime."""
     copy = folder / snapshot.path.name
     copy.parent.mkdir(parents=True, exist_ok=True)
