@@ -246,3 +246,8 @@ def test_an_update_that_the_end_cuts_short_is_recorded(tmp_path: Path) -> None:
     records = Recording(tmp_path / "rec").fresh()
     assert [len(_of(records, update, Stepped)) for update in (1, 2)] == [2, 1]
     assert [record.update for record in records if isinstance(record, Finished)] == [1, 2]
+
+
+def test_the_schedule_is_on_record(tmp_path: Path) -> None:
+    trained("grpo", BATCH | {"max_steps": 1, "lr_scheduler_type": "cosine"}, tmp_path)
+    assert Recording(tmp_path / "rec").started().settings["lr_scheduler_type"] == "cosine"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from rlplay.algorithms.settings import ANY_LOSS, Settings
@@ -38,7 +39,7 @@ def settings_of(trainer: Any, known: KnownTrainer) -> SomeSettings:
     """
     algorithm = _algorithm(trainer, known)
     names = Settings.__struct_fields__ if algorithm else ANY_LOSS
-    named = {name: getattr(trainer.args, name) for name in names if hasattr(trainer.args, name)}
+    named = {name: _word(getattr(trainer.args, name)) for name in names if hasattr(trainer.args, name)}
     named.pop("loss_type", None)
     if algorithm.get("algorithm") in ("dpo", "ipo", "hinge"):
         named.pop("label_smoothing", None)  # which these losses of TRL do not read
@@ -77,6 +78,11 @@ def _batch(trainer: Any, known: KnownTrainer) -> SomeSettings:
         }
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * trainer.accelerator.num_processes
     return {"num_prompts": batch}
+
+
+def _word(value: Any) -> Any:
+    """A value as the user writes it: transformers keeps the words of some options, such as the schedule, as enums."""
+    return value.value if isinstance(value, Enum) else value
 
 
 def _plain(value: Any) -> bool:
