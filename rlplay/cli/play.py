@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlplay.cli.options import DEVICE_OPTION, option_words, with_options
+from rlplay.cli.recorded_job import resume_job
 from rlplay.cli.several import as_one_of_several, in_processes
 from rlplay.cli.splash import on_a_terminal, splash
 from rlplay.cli.trusting import TRUST, ask_trust, follow_named
@@ -126,32 +127,6 @@ def demo(scenario: str | None, device: str, trust: bool, **changes: Any) -> int:
     return _open(first, device, changes, demo=True, then=others)
 
 
-def _resume_job(recorded: Path, device: str, trusted: bool) -> Job:
-    """The job that continues a recorded run, without its lesson: the run does not record where in it it stopped."""
-    import msgspec
-
-    from rlplay.plain_yaml import PlainYamlError, plain_yaml
-    from rlplay.scenario.dtypes import as_recorded
-    from rlplay.scenario.lesson import without_lesson
-    from rlplay.scenario.schema import Job, Scenario
-    from rlplay.scenario.trust import code_of_run
-    from rlplay.trace.runfile import RunReader
-
-    with RunReader(recorded) as reader:
-        timeline = reader.timeline()
-        # Before the first snapshot, which follows the first update, resuming starts again; what a branch has copied is
-        # computed again.
-        if reader.last_snapshot() is None and len(reader.updates()) > max(1, reader.branched):
-            raise click.UsageError(f"{recorded} has no snapshot to continue from; 'rlplay replay' still shows it")
-        try:
-            scenario = msgspec.convert(plain_yaml(reader.started.scenario_text), Scenario)
-        except (PlainYamlError, msgspec.MsgspecError) as error:
-            raise click.UsageError(f"{recorded}: its scenario cannot be read: {error}") from error
-    scenario = without_lesson(as_recorded(scenario, reader.started.dtype))
-    ask_trust(code_of_run(scenario, timeline), trusted, "run")
-    return Job(scenario, str(recorded), device, resume=True)
-
-
 def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, Any]) -> None:
     given = option_words(changes)[:1]
     given += ["the scenario"] * (scenario is not None) + ["--out"] * (out is not None)
@@ -169,7 +144,7 @@ def resume(recorded: Path, device: str, trust: bool) -> int:
     The run continues from its last snapshot.
     """
     with splash(recorded.stem), _engine_ahead() as engine:
-        job = _resume_job(recorded, device, trust)
+        job = resume_job(recorded, device, trust)
         needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
         from rlplay.ui.start import check_choices
         from rlplay.ui.start import play as open_playground
@@ -215,7 +190,7 @@ def run(
 
     if resume is not None:
         _refuse_changes(scenario, out, changes)
-        job = _resume_job(resume, device, trust)
+        job = resume_job(resume, device, trust)
     else:
         job = _new_job(scenario, device, out, changes, trust)
         if step := _moment(scenario).step:
