@@ -82,7 +82,7 @@ def _noise(run: Evidence) -> float:
 
 def collapsed(run: Evidence) -> Finding | None:
     """The reward rose, and most of what it gained is gone."""
-    found = _drop(run)
+    found = drop(run)
     if found is None:
         return None
     name, words, update = _first_to_leave(run, found.at)
@@ -99,7 +99,8 @@ def collapsed(run: Evidence) -> Finding | None:
     )
 
 
-def _drop(run: Evidence) -> Drop | None:
+def drop(run: Evidence) -> Drop | None:
+    """The reward's fall from its best; None if it has not fallen beyond chance."""
     points = run.known("reward")
     if not run.finished or len(points) < LONG:
         return None

@@ -176,7 +176,7 @@ _OF_TEXT: set[Problem] = {"repetition"}
 
 def findings(run: Evidence) -> list[Finding]:
     """The problems of a run, the gravest first, without those that another one explains."""
-    found = _problems(run)
+    found = problems(run)
     explained = {name for check, _ in found for name in check.explains}
     left: dict[Problem, Finding] = {}
     for check, finding in found:
@@ -185,7 +185,7 @@ def findings(run: Evidence) -> list[Finding]:
     return list(left.values())
 
 
-def _problems(run: Evidence) -> list[tuple[Check, Finding]]:
+def problems(run: Evidence) -> list[tuple[Check, Finding]]:
     """The checks that found something, also what another one explains."""
     if "problems" not in run.memo:
         able = [check for check in applicable(run) if all(need.there(run) for need in check.needs)]
@@ -202,7 +202,7 @@ def applicable(run: Evidence) -> list[Check]:
 
 def verdicts(run: Evidence, found: list[Finding]) -> list[Verdict]:
     """What is said of each subject that no finding is about, explains or would change: what has a ✓ first."""
-    wrong = {finding.name for finding in found} | {check.name for check, _ in _problems(run)}
+    wrong = {finding.name for finding in found} | {check.name for check, _ in problems(run)}
     hidden = {name for check in CHECKS if check.name in wrong for name in (check.name, *check.explains)}
     subjects = {check.title for check in CHECKS if check.name in hidden}
     if any("learning_rate" in finding.settings for finding in found):
