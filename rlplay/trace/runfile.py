@@ -149,11 +149,11 @@ class RunWriter:
             return
         if isinstance(record, Rewound):
             # A setting changed between updates belongs to the state that the run goes back to.
-            between = "kind IN ('changed', 'staged') AND phase = 'sample' AND number = ?2 + 1"
-            later = {"records": f"number > ?2 AND NOT ({between})"}
-            self._abandon(record.update, {**later, "metrics": "number > ?2", "snapshots": "number > ?2"})
+            between = "kind IN ('changed', 'staged') AND phase = 'sample' AND number = :update + 1"
+            later = {"records": f"number > :update AND NOT ({between})"}
+            self._abandon(record.update, {**later, "metrics": "number > :update", "snapshots": "number > :update"})
         if isinstance(record, Sampled):  # replaces an update that was discarded or that a crash cut short
-            self._abandon(record.update, {"records": f"number >= ?2 AND kind IN {DETAIL}"})
+            self._abandon(record.update, {"records": f"number >= :update AND kind IN {DETAIL}"})
         _insert(self._db, record)
         points = "INSERT OR REPLACE INTO metrics (number, name, value) VALUES (?, ?, ?)"
         self._db.executemany(points, points_of(record))
@@ -189,8 +189,8 @@ class RunWriter:
     def _abandon(self, update: int, which: dict[str, str]) -> None:
         moved = 0
         for table, condition in which.items():
-            query = f"UPDATE {table} SET branch = ?1 WHERE branch = 0 AND {condition}"
-            moved += self._db.execute(query, (self._branches + 1, update)).rowcount
+            query = f"UPDATE {table} SET branch = :branch WHERE branch = 0 AND {condition}"
+            moved += self._db.execute(query, {"branch": self._branches + 1, "update": update}).rowcount
         self._branches += moved > 0
 
     def _thin(self, finished: int) -> None:

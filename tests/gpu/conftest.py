@@ -32,6 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = [item for item in items if item.path.parent == library.SOURCES.parent]
     if not here or not library.missing():
         return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it once in a process
     real = _has_gpu()
     for item in here:
         if not real or item.get_closest_marker("stand_in"):

@@ -24,6 +24,8 @@ from tests.engine import architectures
 from tests.engine.conftest import REWARD, SMALL
 
 GPU = "cuda"
+EXACT = {"full_determinism": True}
+"""Of a scenario whose numbers are the same bit for bit each time, which a GPU's are not by themselves."""
 Kind = TypeVar("Kind")
 
 

@@ -25,7 +25,7 @@ from rlplay.trace.questions import (
     WhatIf,
 )
 from tests.engine.test_lora import LORA
-from tests.gpu.play import GPU, Run, run, same
+from tests.gpu.play import EXACT, GPU, Run, run, same
 
 PREFIX = Prefix("What is 2+2?", [70, 71])
 QUESTIONS: dict[str, Any] = {
@@ -90,7 +90,7 @@ def test_a_judgement_is_that_of_the_cpu() -> None:
 
 
 def test_questions_change_nothing() -> None:
-    asked, plain = run(GPU).go(1), run(GPU).go(2)
+    asked, plain = run(GPU, scenario=EXACT).go(1), run(GPU, scenario=EXACT).go(2)
     for question in QUESTIONS.values():
         assert answers(asked, question)
     same(asked.go(1), plain, logprobs=0, step=0)
