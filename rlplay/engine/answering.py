@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from rlplay.algorithms.settings import Settings
@@ -13,10 +12,9 @@ from rlplay.engine.judge import judge
 from rlplay.engine.probability_history import recall
 from rlplay.engine.probe import probe
 from rlplay.engine.reach import check_reach, reach
-from rlplay.engine.snapshots import SnapshotStore
-from rlplay.engine.state import RunPlan, State
+from rlplay.engine.state import State
+from rlplay.engine.take_away import TakingAway
 from rlplay.engine.try_code import try_code
-from rlplay.engine.update_end import UpdateEnd
 from rlplay.engine.weights_asked import AnyWeights, about_weights
 from rlplay.engine.what_if import what_if
 from rlplay.trace.kinds import SomeSettings
@@ -34,7 +32,6 @@ from rlplay.trace.questions import (
     WhatIf,
 )
 from rlplay.trace.rehearsals import Rehearse
-from rlplay.trace.settings_timeline import Point
 from rlplay.trace.teachers import TakeAway, Teach, TeachCourse
 from rlplay.trace.update import Phase
 
@@ -42,15 +39,10 @@ KEPT_FOR_QUESTIONS = 64 << 20
 """Bytes of a finished update's batch that stay at hand for questions while the next is sampled, at most."""
 
 
-class Answering:
+class Answering(TakingAway):
     """What a question may need of the driver."""
 
-    _state: State
-    _plan: RunPlan
-    _store: SnapshotStore
-    _last_end: UpdateEnd
     _pairs: list[int]
-    _kept: Batch | None  # of the last finished update, unless it is large
 
     @property
     @abstractmethod
@@ -58,24 +50,7 @@ class Answering:
 
     @property
     @abstractmethod
-    def _done(self) -> int: ...
-
-    @property
-    @abstractmethod
     def _labelling(self) -> bool: ...
-
-    @property
-    @abstractmethod
-    def _at_border(self) -> bool: ...
-
-    @abstractmethod
-    def _settings_at(self, point: Point) -> Settings: ...
-
-    @abstractmethod
-    def _go_to(self, update: int) -> None: ...
-
-    @abstractmethod
-    def _repeat(self, update: int) -> None: ...
 
     def answers(self, question: AnyQuestion, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
         """The answers to any question. Raises ValueError, one line, if it cannot be answered."""
@@ -88,7 +63,9 @@ class Answering:
                 yield try_code(question, self._state)
             case Reach():
                 yield from self._reach(question, interrupted)
-            case Teach() | TeachCourse() | TakeAway() | Rehearse():
+            case TakeAway():
+                yield from self._take_away(question, interrupted)
+            case Teach() | TeachCourse() | Rehearse():
                 raise ValueError(f"this engine cannot answer {type(question).__name__} yet")
             case _:
                 yield from self.probe(question, interrupted)
@@ -120,26 +97,6 @@ class Answering:
             self._state.batch, self._kept = batch, unless_large(batch)
             return self._state
         return replace(self._state, batch=self._kept)
-
-    def _rewarded(self, update: int) -> bool:
-        """Whether an update learned from rewards, by a policy gradient."""
-        return self._settings_at((update, "update")).loss_type == "policy_gradient"
-
-    @contextmanager
-    def _back_afterwards(self) -> Iterator[None]:
-        """Whatever happens within, the run is then at the end of the last update, with the weights that it had.
-
-        They are read from a snapshot: an update that is repeated may lead elsewhere, as on a GPU, or fail, as with a
-        reward function that needs a network.
-        """
-        self._last_end.close()
-        update, batch, kept = self._done, self._state.batch, self._kept
-        with self._store.holding(self._state):
-            try:
-                yield
-            finally:
-                self._go_to(update)
-                self._state.batch, self._kept = batch, kept
 
     def probe(self, question: AnyProbe | AnyWeights, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
         """The answers to a question about a prefix, by the latest settings, or about the weights; see `probe.py`.

@@ -20,12 +20,14 @@ from rlplay.engine.passes import distributions, forward, laid_out, score_tokens
 from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors, group_statistics
+from rlplay.engine.withheld import withhold, without_withheld
 from rlplay.trace.records import Credited
 
 
 def credit(batch: Batch, state: State) -> Credited:
     """Give every token its advantage, `batch.advantages` [N, L]; also the reference's view of the same tokens."""
     lm, settings = state.lm, state.settings
+    withhold(batch, state)
     ref_top = None
     if settings.observe == "full" or settings.reads_reference:
         with spent_on("reference"):
@@ -97,6 +99,7 @@ def assigned(batch: Batch, settings: Settings, beta: float) -> Assigned:
         check_finite("scale_rewards", settings, found[2], mask, {"returns": found[0], "baseline": found[1]})
     placed = [torch.zeros_like(stream).index_copy(0, known, part) for part in (stream[known], *found)]
     rounded = [part.to(batch.old_logprobs.dtype) for part in placed]
+    rounded[-1] = without_withheld(rounded[-1], batch)
     return Assigned(None if values is None else values.to(batch.old_logprobs.dtype), *rounded)
 
 

@@ -33,6 +33,7 @@ from rlplay.engine.own_metrics import measured
 from rlplay.engine.phases import ends_phase, point_after
 from rlplay.engine.preference_pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
+from rlplay.engine.replays import Seen, unseen
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.run_status import RunStatus
 from rlplay.engine.run_writer import run_writer
@@ -356,7 +357,7 @@ class Driver(Answering):
             case _:
                 return False
 
-    def _go_to(self, update: int) -> None:
+    def _go_to(self, update: int, seen: Seen = unseen) -> None:
         """Restore the nearest snapshot at or before `update` and repeat, silently, what came after it."""
         self._state.settings = self._settings_at((self._store.nearest(update) + 1, "sample"))
         self._state.batch = self._kept = None
@@ -364,9 +365,9 @@ class Driver(Answering):
         self._enter((self._state.update + 1, "sample"))
         explore(self._state)
         self._moments = measured(train(self._state, self._plan))
-        self._repeat(update)
+        self._repeat(update, seen)
 
-    def _repeat(self, update: int) -> None:
+    def _repeat(self, update: int, seen: Seen = unseen) -> None:
         """Go on to the end of `update`, silently: all of it is on record."""
         while self._done < update:
             moment = next(self._moments)
@@ -376,4 +377,5 @@ class Driver(Answering):
                 self._enter(point_after(self._point, moment))
             if isinstance(moment, Finished):
                 self._cross()
+            seen(moment)
         self._clock.take()

@@ -35,6 +35,7 @@ from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import group_statistics
 from rlplay.engine.transfer import to_device
 from rlplay.engine.update_summary import finished, of_steps
+from rlplay.engine.withheld import withhold, without_withheld
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
 
@@ -53,6 +54,7 @@ def learn_from_answers(state: State, plan: RunPlan) -> Generator[Sampling | Unla
 def _credit(batch: Batch, scored: Scored, pairs: PairRows, state: State) -> Credited:
     """What the loss takes for reward, and its gradient at each token, before any step is taken."""
     lm, settings, mask = state.lm, state.settings, batch.mask
+    withhold(batch, state)
     ref_top = None
     if with_reference(settings.loss_type):
         with spent_on("reference"):
@@ -120,7 +122,7 @@ def _derivative(batch: Batch, part: _Part, logprobs: Tensor, state: State) -> tu
         reference = logprobs.detach()
     baseline = _kto_baseline(batch, part, state, same) if settings.loss_type == "kto" else None
     compared = pair_loss(logprobs, reference, part.mask, part.chosen, baseline, settings)
-    return torch.autograd.grad(compared.loss, logprobs)[0], compared
+    return without_withheld(torch.autograd.grad(compared.loss, logprobs)[0], batch, part.rows), compared
 
 
 @spent_on("forward")

@@ -7,22 +7,15 @@ from dataclasses import replace
 
 import torch
 
-from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch
-from rlplay.engine.credit_phase import credit
-from rlplay.engine.optimize import optimize
-from rlplay.engine.policy_gradient import gradients
+from rlplay.engine.replays import SettingsOf, as_scored, learned_again
 from rlplay.engine.state import State
 from rlplay.engine.target_value import target_value
-from rlplay.engine.value_learning import explore
 from rlplay.trace.questions import Reach, Reached
 from rlplay.trace.teachers import Target
-from rlplay.trace.update import Phase
 
 Before = Callable[[], State]
 """Takes the run back to before the update of the batch at hand, and gives its state; see `Driver.answers`."""
-SettingsOf = Callable[[Phase], Settings]
-"""The settings that a phase of that update read."""
 
 
 def check_reach(question: Reach, batch: Batch | None, update: int) -> Batch:
@@ -60,7 +53,8 @@ def reach(
     found: list[float] = []
     for reward in question.rewards:
         state = before()
-        replayed(state, rewarded(batch, row, reward), settings_of, seed)
+        for _ in learned_again(state, rewarded(batch, row, reward), settings_of, seed):
+            pass
         found.append(probability(state, batch, row, token))
         ends = len(found) == len(question.rewards) or interrupted()
         yield Reached(
@@ -78,24 +72,7 @@ def rewarded(batch: Batch, row: int, reward: float) -> Batch:
     rewards, outcomes = batch.rewards.clone(), batch.outcomes.clone()
     outcomes[row] += reward - rewards[row]
     rewards[row] = reward
-    return replace(
-        batch, rewards=rewards, outcomes=outcomes, advantages=None, returns=None, values=None, ref_logprobs=None,
-        exact_kl=None, anchor=None, passes=None, step_metrics=[],
-    )  # fmt: skip
-
-
-def replayed(state: State, batch: Batch, settings_of: SettingsOf, seed: int) -> None:
-    """Credit and optimizer steps of `batch`, as `loop.learn_from_rewards` takes them; `state` is before them."""
-    state.batch = batch
-    state.repaint()
-    explore(state)
-    state.lm.run_as(state.settings)
-    state.settings = settings_of("credit")
-    credit(batch, state)
-    state.settings = settings_of("update")
-    every = len(batch.group)
-    for _ in optimize(batch, every, lambda rows: gradients(batch, rows, state), state, seed):
-        pass
+    return replace(as_scored(batch), rewards=rewards, outcomes=outcomes)
 
 
 @torch.no_grad()

@@ -67,6 +67,7 @@ class State:
     plain_world: World | None = None
     painted: dict[str, float | str] = field(default_factory=dict)
     choices: dict[tuple[int, int], Choice] = field(default_factory=dict)  # the user's, by update and pair
+    withheld: dict[int, list[int]] = field(default_factory=dict)  # tokens whose credit is taken away, by update
 
     @property
     def max_updates(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.engine.model import LanguageModel
 from rlplay.trace.teachers import Target
 
@@ -23,6 +25,11 @@ def check_target(target: Target, lm: LanguageModel) -> None:
         raise ValueError(f"a token id is outside the model's vocabulary of {lm.vocabulary}")
     if len(prompt) + places[-1] > lm.context:
         raise ValueError(f"{len(prompt) + places[-1]} tokens are more than the {lm.context} that the model can read")
+
+
+def temperature_of(settings: Settings) -> float:
+    """The temperature at which an update's log-probabilities are on record: given answers are read at 1."""
+    return settings.temperature if settings.loss_type in ("policy_gradient", *VALUE_LOSSES) else 1.0
 
 
 def target_value(target: Target, lm: LanguageModel, temperature: float) -> Tensor:

@@ -28,6 +28,7 @@ from rlplay.engine.state import Halt, RunPlan, State
 from rlplay.engine.tensors import group_statistics
 from rlplay.engine.transfer import to_host
 from rlplay.engine.update_summary import finished, length_metrics, of_steps, reward_metrics
+from rlplay.engine.withheld import withhold
 from rlplay.engine.world_policy import WorldPolicy, is_table
 from rlplay.scenario.scenario_world import check_squares
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished
@@ -71,14 +72,17 @@ class TablePass:
 def sweep(batch: Batch, state: State) -> TablePass:
     """Move Q(s, a) towards its target, move after move, on a copy of the table; nothing else changes.
 
-    Episodes that no reward function scored are left out. Raises Halt if a value is not finite.
+    Episodes that no reward function scored are left out, and moves whose credit is taken away.
+    Raises Halt if a value is not finite.
     """
     settings, loss = state.settings, VALUE_LOSSES[state.settings.loss_type]
+    withhold(batch, state)
     table: Array = state.lm.policy.head.weight.detach().cpu().numpy().copy()
     rewards = token_rewards(batch, settings, 0.0).numpy().astype(table.dtype)
     before = torch.cat([batch.prompts.ids[batch.group][:, -1:], batch.ids[:, :-1]], dim=1)
     squares, moves, mask = (tensor.numpy() for tensor in to_host([before, batch.ids, batch.mask]))
     following, targets, values, errors = (np.zeros_like(rewards) for _ in range(4))
+    withheld = np.zeros_like(mask) if batch.withheld is None else batch.withheld.numpy()
     assert batch.rewards is not None
     for row in (~batch.rewards.isnan()).nonzero().flatten().tolist():
         places = np.flatnonzero(mask[row]).tolist()
@@ -88,6 +92,8 @@ def sweep(batch: Batch, state: State) -> TablePass:
             entry, here = (moves[row, place], squares[row, place]), (row, place)
             values[here] = table[entry]
             targets[here] = target(rewards[here], settings.gamma, following[here])
+            if withheld[here]:
+                continue
             errors[here] = td_error(targets[here], values[here])
             table[entry] = moved(values[here], settings.learning_rate, errors[here])
     if not np.isfinite(table).all():

@@ -109,7 +109,7 @@ def test_the_run_is_where_it_was_also_without_a_snapshot(start: Start, monkeypat
     monkeypatch.setattr(SnapshotStore, "_is_due", lambda *_: False)
     driver, _ = go(start)
     before = {name: weight.detach().clone() for name, weight in driver._state.parameters.items()}
-    monkeypatch.setattr("rlplay.engine.reach.replayed", fail)
+    monkeypatch.setattr("rlplay.engine.reach.learned_again", fail)
     with pytest.raises(OSError, match="away"):
         answers(driver, 0, 1, [1.0])
     assert driver.status().update == 2
