@@ -70,6 +70,10 @@ class Answering(TakingAway):
             case _:
                 yield from self.probe(question, interrupted)
 
+    def waits(self, question: AnyQuestion) -> bool:
+        """Whether a question goes back in the run, and so has to wait for the end of the update under way."""
+        return isinstance(question, Teach | TakeAway | Rehearse) and not self._at_border
+
     def judge(self, pair: int) -> Judged:
         """What the models make of a pair's answers. Raises ValueError, one line, if the pair may get no label."""
         if self._state.batch is None or not (self._labelling and pair in self._pairs):

@@ -66,6 +66,7 @@ class CommandLoop:
         self._held: AnyCommand | None = None  # the next command, already taken from the queue
         self._counted = False  # whether the current advance has a fixed count
         self._steps: deque[Advance] = deque()  # advances that wait for the current one
+        self._asked: deque[AnyQuestion] = deque()  # questions that wait for the end of the update under way
         self._rest: Advance | None = None  # what is left to do once the user has labelled all pairs
         self._reported: Status | None = None
         self._reported_at = 0.0
@@ -74,6 +75,7 @@ class CommandLoop:
         """Obey until the end; returns the exit status: 0 asked to stop, 1 the run cannot be recorded any more."""
         self._report(running=False)
         while True:
+            self._answer_asked()
             command = self._held or (self._steps.popleft() if self._steps else self._link.commands.get()) or Stop()
             self._held = None
             try:
@@ -125,9 +127,12 @@ class CommandLoop:
     def _interrupted(self) -> bool:
         """Asked by the driver at every token, phase and step; settings change here without stopping it.
 
-        True if the driver should stop. Settings and questions are handled at once. Further steps wait for the end of
-        an advance that is counted; any other command interrupts.
+        True if the driver should stop. Settings and questions are handled at once, but for questions that go back in
+        the run, which wait for the end of the update. Further steps wait for the end of an advance that is counted; any
+        other command interrupts.
         """
+        if self._asked and not self._driver.waits(self._asked[0]):
+            self._answer_asked()
         if time.monotonic() - self._reported_at >= _STATUS_EVERY:
             self._report(running=True)
         while self._held is None:
@@ -138,7 +143,7 @@ class CommandLoop:
             if isinstance(command, Set | RecordView):
                 self._change(command)
             elif isinstance(command, AnyQuestion):
-                self._answer(command)
+                self._asked.append(command) if self._driver.waits(command) else self._answer(command)
             elif isinstance(command, Advance) and self._counted:
                 self._steps.append(command)
             elif not isinstance(command, EndProbe):
@@ -161,6 +166,11 @@ class CommandLoop:
             raise
         except ValueError as error:
             self._notice("warning", str(error))
+
+    def _answer_asked(self) -> None:
+        """Answer what has waited; where the run rests within an update, the answer says so."""
+        while self._asked:
+            self._answer(self._asked.popleft())
 
     def _answer(self, question: AnyQuestion) -> None:
         """Answer a question, unless the next command comes first: what was asked for last matters more."""

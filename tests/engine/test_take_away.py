@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -14,9 +15,11 @@ from torch import Tensor
 
 from rlplay.engine import learn_from_answers
 from rlplay.engine.driver import Driver
+from rlplay.engine.engine_process import CommandLoop
 from rlplay.engine.snapshots import SnapshotStore
 from rlplay.engine.take_away import TakingAway
 from rlplay.engine.target_value import target_value
+from rlplay.link.messages import Advance, Status, Stop
 from rlplay.trace.records import AnyRecord, Finished, Sampled
 from rlplay.trace.teachers import TakeAway, TakenAway, Target
 from tests.engine.test_target_value import target_of
@@ -257,3 +260,35 @@ def test_a_reward_model_is_no_policy(start: Start) -> None:
     driver.advance("update", 1, never)
     with pytest.raises(ValueError, match="reward model"):
         ask(driver, last_sampled(records, 1), [0])
+
+
+class Screen:
+    """Asks `question` as soon as the run goes on, and stops after the answer."""
+
+    def __init__(self, first: Any, question: TakeAway) -> None:
+        self.commands: queue.Queue[Any] = queue.Queue()
+        self.commands.put(first)
+        self.question, self.events = question, list[Any]()
+
+    def send(self, event: Any) -> None:
+        if (
+            isinstance(event, Status)
+            and event.running
+            and not any(isinstance(each, Status) for each in self.events[1:])
+        ):
+            self.commands.put(self.question)
+        if isinstance(event, TakenAway):
+            self.commands.put(Stop())
+        self.events.append(event)
+
+
+@pytest.mark.parametrize(("first", "refused"), [(Advance("forever"), ""), (Advance("phase"), "under way")])
+def test_asked_while_the_run_goes_on_it_waits_for_the_end_of_the_update(start: Start, first: Any, refused: str) -> None:
+    driver, records = start()
+    driver.advance("update", 1, never)
+    wire = Screen(first, TakeAway(target_of(last_sampled(records, 1), 0, [0]), 1, [0]))
+    assert CommandLoop(wire, driver).serve() == 0  # type: ignore[arg-type]
+    (answer,) = [event for event in wire.events if isinstance(event, TakenAway)]
+    assert bool(answer.refused) == bool(refused)
+    assert refused in answer.refused
+    assert refused or answer.without
