@@ -67,8 +67,9 @@ KNOBS: dict[str, Knob] = {
              "light: skips scoring the answers again after the update, and skips the reference unless the training "
              "needs it. What only they give, such as kl and kl_old, is then absent; training is the same."),
         Knob("reward_weights", "Reward weights", "credit", "Weight of each reward function in the sum.",
-             "Only rewards with a nonzero weight count; one of weight 0 is tracked as a gold score. Empty: every "
-             "reward has the weight 1. Pairs without a gold score are labelled by the sum."),
+             "Only rewards with a nonzero weight count; one of weight 0 is tracked as a gold score, and a gold score "
+             "counts if it is named. Empty: every reward has the weight 1. Pairs without a gold score are labelled by "
+             "the sum."),
         Knob("squares", "Painted squares", "credit", "Squares of a map or arms of a bandit, changed in the run.",
              "A number is the reward for entering the square. G, O, #, I and . make it a goal, a hole, a wall, ice or "
              "floor: {d4: ., a4: G} moves the goal. An arm takes a number, as in {a: 1}."),

@@ -34,7 +34,7 @@ from rlplay.engine.phases import ends_phase, point_after
 from rlplay.engine.preference_pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.replays import Seen, unseen
-from rlplay.engine.reward_model import rewards_of
+from rlplay.engine.reward_model import payable, rewards_of
 from rlplay.engine.run_status import RunStatus
 from rlplay.engine.run_writer import run_writer
 from rlplay.engine.sample import Sampling
@@ -171,7 +171,7 @@ class Driver(Answering):
         before, rewards = self._latest, list(rewards_of(self._state))
         steps, wanted = in_order(before, changes), apply_all(before, changes)
         if "reward_weights" in changes:
-            check_reward_weights(wanted.reward_weights, rewards)
+            check_reward_weights(wanted.reward_weights, payable(self._state))
         check_sources(self._state.task, wanted, rewards)
         check_settings(wanted, self._state.lm, self._state.plain_world)
         allow_functions(wanted)

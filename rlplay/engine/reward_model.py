@@ -47,6 +47,12 @@ def rewards_of(state: State) -> dict[str, RewardFunction]:
     return state.task.rewards | {REWARD_MODEL: partial(answer_scores, state.lm, reward_model_of(state))}
 
 
+def payable(state: State) -> dict[str, RewardFunction]:
+    """What `reward_weights` may name: also the gold scores, which count only where it does."""
+    known = rewards_of(state)
+    return known | {name: score for name, score in state.task.gold.items() if name not in known}
+
+
 def prefix_scores(lm: LanguageModel, model: RewardModel, tokens: TokenBatch) -> Tensor:
     """The score of every beginning of the completions, up to and with each token: [R, L], gradients included."""
     # The hidden states of a pass stand before each token; one more token, never read, brings the one after the last.

@@ -15,7 +15,7 @@ from rlplay.engine.episodes import messages
 from rlplay.engine.logged import Logged
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.reward_calls import LARGEST, TOO_LARGE, Answer, Completions, called
-from rlplay.engine.reward_model import rewards_of
+from rlplay.engine.reward_model import payable, rewards_of
 from rlplay.engine.state import Halt, State
 from rlplay.tasks.task import RewardFunction
 from rlplay.trace.numbers import compact
@@ -91,12 +91,12 @@ def graded(
 
     Raises Halt as `called` does.
     """
-    weights, rewards = weights_of(state), rewards_of(state)
+    weights, rewards = weights_of(state), payable(state)
     return called({name: rewards[name] for name in weights}, given, state, logged or Logged(len(given.texts))), weights
 
 
 def tracked(state: State) -> dict[str, RewardFunction]:
-    """The scores that are never trained on: the task's gold scores, and the rewards whose weight is set to 0.
+    """The scores beside the reward: the task's gold scores, and the rewards whose weight is set to 0.
 
     Raises Halt, one line, if two different functions among them have the same name.
     """
@@ -110,9 +110,8 @@ def tracked(state: State) -> dict[str, RewardFunction]:
 
 def weights_of(state: State) -> dict[str, float]:
     """The weight of each reward function that counts, by the settings."""
-    names = rewards_of(state)
-    wanted = state.settings.reward_weights or dict.fromkeys(names, 1.0)
-    return {name: float(wanted[name]) for name in names if wanted.get(name)}
+    wanted = state.settings.reward_weights or dict.fromkeys(rewards_of(state), 1.0)
+    return {name: float(wanted[name]) for name in payable(state) if wanted.get(name)}
 
 
 def totals(answers: dict[str, list[Answer]]) -> dict[str, Array]:

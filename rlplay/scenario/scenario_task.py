@@ -30,7 +30,7 @@ def tasks_for(scenario: Scenario, progress: Callable[[str], object] = str) -> li
         task = found[key] if key in found else _task(seen, progress)
         found[key] = task
         names = [*task.rewards, *trained]
-        check_reward_weights(settings.reward_weights, names)
+        check_reward_weights(settings.reward_weights, [*names, *task.gold])
         check_sources(task, settings, names)
         check_columns(task)
         if settings.loss_type == "reward":

@@ -48,7 +48,7 @@ def instructed(task: Task, system_prompt: str) -> Task:
 
 def check_reward_weights(weights: Iterable[str], names: Iterable[str]) -> None:
     """Raises OwnError, one line, if `weights` names a reward that is not one of `names`."""
-    known = list(names)
+    known = list(dict.fromkeys(names))
     if unknown := [name for name in weights if name not in known]:
         raise OwnError(f"reward_weights names {quote(unknown[0])}; the rewards here are {', '.join(known)}")
 

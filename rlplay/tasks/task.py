@@ -46,9 +46,10 @@ one number in [0, 1) for each turn that an episode may have, a function of seed,
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Something to learn: prompts to train on, held-out prompts, and scores.
 
-    Training may use `rewards`, each with the weight that a scenario gives it. `gold` scorers are tracked and never
-    trained on: they show whether a rising reward means what it should. With an `environment`, or tools in its place, a
-    completion is an episode: several turns of the model with replies between them.
+    Training may use `rewards`, each with the weight that a scenario gives it. `gold` scorers are tracked beside the
+    reward, and never trained on unless they are given a weight: they show whether a rising reward means what it should.
+    With an `environment`, or tools in its place, a completion is an episode: several turns of the model with replies
+    between them.
 
     A task that is small enough names all its `situations`, each with the prompt that ends in it, and the `actions`,
     one token each, that are possible there: the policy is then recorded in every one of them.

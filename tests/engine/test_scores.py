@@ -78,3 +78,18 @@ def test_rewards_are_recorded_as_they_were_given(start: Start) -> None:
     assert scored.rewards.tolist() == [1e6 + 0.01 * i for i in range(12)]
     assert len(np.unique(credited.advantages)) == 4
     np.testing.assert_allclose(credited.group_std, np.arange(4).std(ddof=1) / 100, rtol=1e-6)
+
+
+def test_a_gold_score_counts_only_where_it_is_named(start: Start) -> None:
+    driver, records = start()
+    gold = driver._state.task.gold
+    driver.advance("update", 1, lambda: False)
+    driver.set({"reward_weights": {"uneven": 0, "correct": 1}})
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    first, second = records_of(Scored, records)
+    assert "correct" in gold
+    assert list(first.parts) == ["uneven"]
+    assert list(second.parts) == ["correct"]
+    assert second.rewards.tolist() == second.gold["correct"].tolist()
+    assert set(second.gold) == {"uneven", "correct"}

@@ -66,6 +66,11 @@ def reward_names(reader: RunReader, stage: PlayedStage) -> list[str]:
     return [name for name in called if name not in (REWARD_MODEL, of_environment)]
 
 
+def gold_names(scenario: Scenario) -> list[str]:
+    """The gold scores of a bundled task, which may be paid in place of the scenario's own rewards."""
+    return list(load_task(scenario.task).gold) if scenario.task and not is_own_task(scenario.task) else []
+
+
 def _task(scenario: Scenario) -> str:
     """The task as an expression of the script."""
     if not scenario.task:

@@ -11,6 +11,7 @@ from rlplay.algorithms.own_choices import names_file
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
 from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.export.trl.answer_configs import answer_fields
+from rlplay.export.trl.data import gold_names
 from rlplay.export.trl.fields import Field, absolute_entry, config_lines, literal, note, plain
 from rlplay.export.trl.policy_configs import policy_fields
 from rlplay.export.trl.recorded_stages import PlayedStage
@@ -130,6 +131,8 @@ def _rewards(settings: Settings, facts: RunFacts) -> dict[str, float]:
     if facts.reward_model:
         found[REWARD_MODEL] = facts.reward_model
     wanted = settings.reward_weights or dict.fromkeys(found, 1.0)
+    for name in gold_names(facts.scenario):
+        found.setdefault(name, f"for_trl.summed(task.gold[{literal(name)}])")
     weights = {function: float(wanted[name]) for name, function in found.items() if wanted.get(name)}
     if settings.overlong_buffer:
         longest = settings.max_completion_length
