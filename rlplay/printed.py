@@ -158,6 +158,93 @@ class SettingList(Printed, frozen=True, kw_only=True, tag="settings/1"):
     settings: list[ListedSetting]
 
 
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the shares are in: a token of an answer, a candidate in its place, or a whole answer."""
+
+    answer: int
+    token: int | None
+    """In its answer; null: all tokens that the policy sampled."""
+    candidate: int | None
+    """The id of the token that is asked about in the place of the one that was sampled; null: that one."""
+    text: str
+    prompt: str
+
+
+class TaughtBy(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that taught the target, with a share for each of its tokens."""
+
+    answer: int
+    nearness: str
+    """"same answer", "same prompt" or "other prompts"."""
+    advantage: float | None
+    """The mean over its tokens: below 0, the update blamed it; null: not on record."""
+    sum: float
+    token: int
+    """Its token with the largest share, whichever way."""
+    text: str
+    tokens: list[str]
+    shares: list[float]
+
+
+class EarlierUpdates(msgspec.Struct, frozen=True, kw_only=True):
+    """The updates after `since` up to `update`, whose gradients were still in the optimizer's momentum."""
+
+    since: int
+    update: int
+    sum: float
+
+
+class Without(msgspec.Struct, frozen=True, kw_only=True):
+    """The update taken once more, with the credit of some answers 0: log-probability after it, and how far it moved."""
+
+    answers: list[int]
+    after: float
+    moved: float
+
+
+class Teachers(Printed, frozen=True, kw_only=True, tag="teachers/1"):
+    """`rlplay teachers`: what moved a target in an update, in nats of its log-probability."""
+
+    run: str
+    update: int
+    by: int
+    """The update that the answers belong to."""
+    target: Asked
+    before: float
+    after: float
+    measured: float
+    predicted: float
+    batch: float
+    earlier: float
+    rest: dict[str, float]
+    answers: list[TaughtBy]
+    """Nearest first, and of those the one that did most."""
+    earlier_updates: list[EarlierUpdates]
+    """Newest first."""
+    without: Without | None
+
+
+class TaughtInUpdates(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the updates after `since` up to `update` moved a target."""
+
+    since: int
+    update: int
+    after: float
+    measured: float
+    predicted: float
+    batch: float
+    earlier: float
+    rest: float
+
+
+class TeachersCourse(Printed, frozen=True, kw_only=True, tag="teachers-course/1"):
+    """`rlplay teachers --course`: every update of the run, oldest first."""
+
+    run: str
+    target: Asked
+    moves: list[TaughtInUpdates]
+
+
 def health_report(run: Path, evidence: Evidence | None, found: Sequence[Finding]) -> HealthReport:
     """The findings of a run, and what is said of the other checks; `evidence` is None if no update has ended."""
     said = [] if evidence is None else verdicts(evidence, list(found))
@@ -191,6 +278,6 @@ def json_line(what: Printed) -> str:
 
 SCHEMAS: dict[str, type[Printed]] = {
     str(each.__struct_config__.tag): each
-    for each in (HealthReport, UpdateNumbers, RunResult, RunList, ScenarioList, SettingList)
+    for each in (HealthReport, UpdateNumbers, RunResult, RunList, ScenarioList, SettingList, Teachers, TeachersCourse)
 }
 """The objects by their schema."""

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from rlplay.algorithms.own_choices import functions_in
 from rlplay.api.recorded import RecordedRun
+from rlplay.api.teachers import Asker, Teachers, find_teachers
 from rlplay.engine.driver import Driver
 from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.job import new_job
@@ -21,6 +22,7 @@ from rlplay.scenario.trust import code_of, places_of
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import AnyRecord, Notice
 from rlplay.trace.run import Run
+from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Phase
 from rlplay.trusted import agree, consequences, contents, follow, place, strange
 
@@ -54,6 +56,30 @@ class Live:
         ended = self._driver.status().phase
         self._advance("phase", 1)
         return ended
+
+    def teachers(
+        self,
+        answer: int,
+        token: int | None = None,
+        *,
+        candidate: int | str | None = None,
+        update: int | None = None,
+        by: int | None = None,
+    ) -> Teachers:
+        """Who taught a token of an answer what it does: which tokens moved its log-probability in an update.
+
+        `answer` and `token` count from 0, as `run.completions` and `position`; without a token it is the whole answer.
+        `candidate` is another token in its place: its text, if it is on record there, or its id. The newest update
+        moved it unless `update` names another; `by` names an earlier one, whose tokens then have the shares. Training
+        is where it was afterwards. Raises ValueError, one line, if there is no such token or it cannot be told.
+        """
+        self._check_open()
+        done = self._driver.status().update
+        if not done:
+            raise ValueError("no update has ended yet: update() trains one")
+        with RunReader(self.run.path) as reader:
+            chosen = done if update is None else update
+            return find_teachers(Asker(self._driver), reader, chosen, answer, token, candidate, by)
 
     def set(self, **settings: Any) -> None:
         """Change settings from the next phase on. Raises ValueError, one line, if they do not fit together."""

@@ -98,10 +98,17 @@ class RecordedRun:
         self.close()
 
     def _load(self, update: int) -> Update:
-        found = self._reader.load(update)
-        if found.sampled is None:
-            raise ValueError(f"{self.path}: update {update} has no tokens, or they were thinned out; see .detailed")
-        return found
+        return with_tokens(self._reader, update)
+
+
+def with_tokens(reader: RunReader, number: int) -> Update:
+    """An update of a run file. Raises ValueError, one line, if the run does not have its tokens."""
+    found = reader.load(number)
+    if found.sampled is None:
+        kept = [update for update in reader.detailed() if update > number]
+        instead = f"; of the later updates, {kept[0]} is the first that has them" if kept else ""
+        raise ValueError(f"{reader.path}: update {number} has no tokens, or they were thinned out{instead}")
+    return found
 
 
 def open_run(name_or_path: str | Path) -> RecordedRun:

@@ -39,7 +39,7 @@ class _AskedRun(Driver):
         self._folder = folder
 
     def _written(self, path: Path, started: Started | None) -> tuple[RunWriter, SnapshotStore]:  # noqa: ARG002 - a Driver's
-        own, writer = self._folder / path.name, _Linked()
+        own, writer = self._folder / path.name, _Linked(path)
         with RunReader(path) as reader:
             for snapshot in reader.snapshots():
                 copy_snapshot(snapshot, writer, snapshots_folder(own))
@@ -50,10 +50,11 @@ class _AskedRun(Driver):
 
 
 class _Linked(Unwritten):
-    """Lists the snapshots that were linked, and those that are written meanwhile."""
+    """Stands in for the writer of the run at `path`, and lists the links, and what is written meanwhile."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
+        self.path = path
         self._snapshots: dict[int, Snapshot] = {}
 
     def snapshots(self) -> list[Snapshot]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from rlplay.trace.records import Sampled
 from rlplay.trace.teachers import Target
+from rlplay.trace.text import quote
 from rlplay.trace.update import Update
 
 
@@ -26,6 +27,24 @@ def token_target(update: Update, completion: int, token: int, candidate: int | N
         raise ValueError("an environment wrote this token; choose one that the policy sampled")
     chosen = int(sampled.token_ids[place]) if candidate is None else candidate
     return text_target(_prompt(sampled, completion), sampled.token_ids[own.start : place].tolist(), chosen)
+
+
+def candidate_id(update: Update, completion: int, token: int, text: str) -> int:
+    """The id of the candidate with this text, blanks around it aside, in the place of a token, as in `token_target`.
+
+    Raises ValueError, one line, if no candidate that is on record there has it, or if several do.
+    """
+    sampled, own = _answer(update, completion)
+    ids: list[int] = sampled.top_ids[own.start + token].tolist()
+    texts = {each: sampled.pieces.get(each, "") for each in ids}
+    exact = [each for each in texts if texts[each] == text]
+    found = exact or [each for each in texts if texts[each].strip() == text.strip()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"several candidates there are {quote(text)}; choose one by its id: {found}")
+    known = ", ".join(map(quote, texts.values()))
+    raise ValueError(f"no candidate there is {quote(text)}; on record are {known or 'none'}")
 
 
 def answer_target(update: Update, completion: int) -> Target:

@@ -13,10 +13,16 @@ import pytest
 from rlplay.cli import main as cli
 from rlplay.printed import SCHEMAS
 from tests.cli.command_line import called
+from tests.cli.made_up_engine import made_up_engine
 from tests.recorded import synthetic_run
 
 DOCS = Path(__file__).parents[2] / "docs"
-GIVEN = {"health": ["whole"], "run": ["two-plus-two", "--updates", "1"], "settings": ["beta"]}
+GIVEN = {
+    "health": ["whole"],
+    "run": ["two-plus-two", "--updates", "1"],
+    "settings": ["beta"],
+    "teachers": ["whole", "--update", "2", "--answer", "3", "--without", "4"],
+}
 """Arguments of the commands that need some."""
 
 
@@ -62,7 +68,7 @@ def test_what_is_printed_keeps_to_its_schema(
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "broken.rlplay").write_bytes(b"nothing")
-    synthetic_run(tmp_path / "runs" / "whole\x1b[31m.rlplay", updates=2)
+    made_up_engine(monkeypatch, synthetic_run(tmp_path / "runs" / "whole\x1b[31m.rlplay", updates=2))
     status, out, _ = called(capsys, command, *GIVEN.get(command, []), "--json")
     assert status in (0, 1)
     assert "\x1b" not in out

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rlplay.trace.records import Sampled
-from rlplay.trace.targets import answer_target, text_target, token_target, whole_text_target
+from rlplay.trace.targets import answer_target, candidate_id, text_target, token_target, whole_text_target
 from rlplay.trace.teachers import Target
 from rlplay.trace.update import Update
 from tests.recorded import synthetic_update
@@ -76,3 +76,21 @@ def test_there_is_no_such_token(completion: int, token: int) -> None:
 def test_an_update_without_answers_has_none() -> None:
     with pytest.raises(ValueError, match="no answers"):
         answer_target(Update(5), 0)
+
+
+def test_a_candidate_is_found_by_its_text() -> None:
+    update = recorded()
+    sampled = update.sampled
+    assert sampled is not None
+    place = int(sampled.offsets[1]) + 2
+    second = int(sampled.top_ids[place, 1])
+    first, other, *_ = (int(each) for each in sampled.top_ids[place])
+    pieces = sampled.pieces | {first: " 3", other: "3"}
+    alike = recorded(pieces=pieces)
+    assert candidate_id(update, 1, 2, sampled.pieces[second]) == second
+    assert candidate_id(alike, 1, 2, "3") == other, "the very text comes first"
+    assert candidate_id(recorded(pieces=pieces | {other: "4"}), 1, 2, "3") == first, "blanks around it do not matter"
+    with pytest.raises(ValueError, match="several candidates there"):
+        candidate_id(recorded(pieces=pieces | {other: "3 "}), 1, 2, "3")
+    with pytest.raises(ValueError, match="no candidate there is 'never'; on record are ' 3'"):
+        candidate_id(alike, 1, 2, "never")

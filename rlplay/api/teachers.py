@@ -1,0 +1,182 @@
+"""Who taught a token what it does: the engine's answer as arrays, from a run in training or a recorded one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from rlplay.api.recorded import with_tokens
+from rlplay.engine.driver import Driver
+from rlplay.trace.answers import per_answer
+from rlplay.trace.records import Array, spans
+from rlplay.trace.runfile import RunReader
+from rlplay.trace.targets import answer_target, candidate_id, token_target
+from rlplay.trace.teachers import AnyTeaching, TakeAway, TakenAway, Target, Taught, TaughtCourse, Teach, TeachCourse
+from rlplay.trace.teachers_by_answer import TeacherGroup, teachers_by_answer
+from rlplay.trace.update import Update
+
+A = TypeVar("A", Taught, TaughtCourse, TakenAway)
+
+
+class Asker:
+    """Puts questions to an engine, and raises ValueError, one line, where it refuses."""
+
+    def __init__(self, engine: Driver, interrupted: Callable[[], bool] = lambda: False) -> None:
+        self._engine, self._interrupted = engine, interrupted
+
+    def answer(self, question: AnyTeaching, kind: type[A]) -> A:
+        """The last answer to a question."""
+        *_, last = self._engine.answers(question, self._interrupted)
+        assert isinstance(last, kind)
+        if last.refused:
+            raise ValueError(last.refused)
+        return last
+
+    def course(self, target: Target) -> TaughtCourse:
+        """How far each update of the run moved a target."""
+        return self.answer(TeachCourse(target), TaughtCourse)
+
+
+@dataclass(frozen=True, eq=False)
+class Teachers:
+    """What moved a token, a candidate or a whole answer in `update`, in nats of its log-probability.
+
+    `shares`, `batch`, `earlier` and `rest` are of first order and add up to `predicted`; `measured` is what happened.
+    `without` is a measurement too.
+    """
+
+    taught: Taught
+    of: Update
+    """The update whose tokens have shares."""
+    completion: int
+    """The answer in question, from 0; it belongs to `update`."""
+    asker: Asker
+
+    @property
+    def update(self) -> int:
+        """The update that moved the target."""
+        return self.taught.update
+
+    @property
+    def by(self) -> int:
+        """The update whose tokens have shares: the same, or an earlier one, through the optimizer's momentum."""
+        return self.taught.by
+
+    @property
+    def shares(self) -> Array:
+        """What each of the T tokens of update `by` added, float32 [T], in the order of `run.tokens(by)`."""
+        return self.taught.shares
+
+    @property
+    def by_answer(self) -> Array:
+        """The sum of the shares of each of the N answers of update `by`, float64 [N]."""
+        assert self.of.sampled is not None
+        return per_answer(self.of.sampled, self.shares.astype(np.float64))
+
+    @property
+    def before(self) -> float:
+        """The log-probability before the update."""
+        return self.taught.before
+
+    @property
+    def after(self) -> float:
+        """The log-probability after the update."""
+        return self.taught.after
+
+    @property
+    def batch(self) -> float:
+        """The sum of the shares of the tokens of `update`."""
+        return self.taught.batch
+
+    @property
+    def earlier(self) -> float:
+        """What earlier updates added, through the optimizer's momentum."""
+        return self.taught.earlier
+
+    @property
+    def rest(self) -> dict[str, float]:
+        """What no token added, by its name: weight decay, entropy bonus and others."""
+        return self.taught.rest
+
+    @property
+    def predicted(self) -> float:
+        """The sum of all of these."""
+        return self.taught.predicted
+
+    @property
+    def measured(self) -> float:
+        """How far the log-probability moved."""
+        return self.taught.measured
+
+    @property
+    def groups(self) -> list[TeacherGroup]:
+        """The same shares, by answer: the same answer, the same prompt, other prompts, earlier updates."""
+        own = self.completion if self.by == self.update else None
+        return teachers_by_answer(self.taught, self.of, own)
+
+    def without(self, answers: Sequence[int]) -> float:
+        """How far the log-probability would have moved, had these answers of `update`, from 0, had no credit.
+
+        The update is taken once more, all else the same. This is no sum of shares, because Adam divides by the size of
+        the gradient that is left. Raises ValueError, one line, if there is no such answer or the engine refuses.
+        """
+        taken = self.asker.answer(TakeAway(self.taught.target, self.update, tokens_of(self._own(), answers)), TakenAway)
+        return taken.without - taken.before
+
+    def _own(self) -> Update:
+        if self.by != self.update:
+            raise ValueError(f"only answers of update {self.update} can be taken away; leave out by={self.by}")
+        return self.of
+
+
+def find_teachers(
+    asker: Asker,
+    reader: RunReader,
+    update: int,
+    answer: int,
+    token: int | None = None,
+    candidate: int | str | None = None,
+    by: int | None = None,
+) -> Teachers:
+    """What moved a token of an answer, another `candidate` in its place, or the whole answer; all count from 0.
+
+    Raises ValueError, one line, if the run has no such token or update, or the engine refuses.
+    """
+    own = with_tokens(reader, update)
+    target = target_of(own, answer, token, candidate)
+    taught = asker.answer(Teach(target, update, update if by is None else by), Taught)
+    of = own if taught.by == update else with_tokens(reader, taught.by)
+    if len(taught.shares) != of.tokens:
+        raise ValueError(
+            f"update {taught.by} was repeated with {len(taught.shares)} tokens, and has {of.tokens} on record: this "
+            "machine, or these versions, give other numbers than those of the run"
+        )
+    return Teachers(taught, of, answer, asker)
+
+
+def target_of(update: Update, answer: int, token: int | None, candidate: int | str | None) -> Target:
+    """What is asked about. Raises ValueError, one line."""
+    if token is None:
+        if candidate is not None:
+            raise ValueError("a candidate is one in the place of a token; say which token")
+        return answer_target(update, answer)
+    plain = token_target(update, answer, token)
+    if candidate is None:
+        return plain
+    chosen = candidate_id(update, answer, token, candidate) if isinstance(candidate, str) else candidate
+    return token_target(update, answer, token, chosen)
+
+
+def tokens_of(update: Update, answers: Sequence[int]) -> list[int]:
+    """The places of all tokens that the policy sampled in some answers, ascending. Raises ValueError, one line."""
+    sampled = update.sampled
+    assert sampled is not None
+    for answer in answers:
+        if not 0 <= answer < update.completions:
+            raise ValueError(f"update {update.number} has answers 0 to {update.completions - 1}; there is no {answer}")
+    own = spans(sampled.offsets, np.array(sorted(set(answers)), dtype=np.int64))
+    chosen: list[int] = own[sampled.mask[own] == 1].tolist()
+    return chosen
