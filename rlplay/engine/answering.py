@@ -12,6 +12,7 @@ from rlplay.engine.judge import judge
 from rlplay.engine.probability_history import recall
 from rlplay.engine.probe import probe
 from rlplay.engine.reach import check_reach, reach
+from rlplay.engine.rehearse import Rehearsing
 from rlplay.engine.state import State
 from rlplay.engine.take_away import TakingAway
 from rlplay.engine.try_code import try_code
@@ -39,7 +40,7 @@ KEPT_FOR_QUESTIONS = 64 << 20
 """Bytes of a finished update's batch that stay at hand for questions while the next is sampled, at most."""
 
 
-class Answering(TakingAway):
+class Answering(TakingAway, Rehearsing):
     """What a question may need of the driver."""
 
     _pairs: list[int]
@@ -65,7 +66,9 @@ class Answering(TakingAway):
                 yield from self._reach(question, interrupted)
             case TakeAway():
                 yield from self._take_away(question, interrupted)
-            case Teach() | TeachCourse() | Rehearse():
+            case Rehearse():
+                yield from self._rehearse(question, interrupted)
+            case Teach() | TeachCourse():
                 raise ValueError(f"this engine cannot answer {type(question).__name__} yet")
             case _:
                 yield from self.probe(question, interrupted)

@@ -15,26 +15,21 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from rlplay.algorithms.apply import apply, apply_all, in_order
 from rlplay.algorithms.own_choices import allow_running
 from rlplay.algorithms.settings import Settings, exact
-from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.containment import OwnError
 from rlplay.engine import ranks
 from rlplay.engine.answering import Answering, unless_large
 from rlplay.engine.batch import Batch
-from rlplay.engine.change_record import changed
+from rlplay.engine.change_record import changes_of
 from rlplay.engine.evaluate import Evaluating
-from rlplay.engine.fit import check_settings
 from rlplay.engine.loop import Moment, train
 from rlplay.engine.out_of_memory import begins_again, is_out_of_memory, release, remedy
-from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.own_metrics import measured
 from rlplay.engine.phases import ends_phase, point_after
 from rlplay.engine.preference_pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.replays import Seen, unseen
-from rlplay.engine.reward_model import payable, rewards_of
 from rlplay.engine.run_status import RunStatus
 from rlplay.engine.run_writer import run_writer
 from rlplay.engine.sample import Sampling
@@ -47,7 +42,6 @@ from rlplay.engine.value_learning import explore
 from rlplay.engine.vine import Vining
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
-from rlplay.tasks.own_prompts import check_reward_weights, check_sources
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.pairs import identical_answers
 from rlplay.trace.parts import EVALUATE, OTHER, PARTS
@@ -162,28 +156,11 @@ class Driver(Answering):
         return 0
 
     def set(self, changes: SomeSettings) -> None:
-        """Change settings from the next phase on; what an update learns from, from the next update on.
-
-        Q-learning and SARSA compute their steps as they give credit, so a change after it waits, too. Each change is
-        recorded on its own, in an order in which every step on the way is allowed. Raises ValueError, one line, before
-        the first if they are not allowed or do not fit together.
-        """
-        before, rewards = self._latest, list(rewards_of(self._state))
-        steps, wanted = in_order(before, changes), apply_all(before, changes)
-        if "reward_weights" in changes:
-            check_reward_weights(wanted.reward_weights, payable(self._state))
-        check_sources(self._state.task, wanted, rewards)
-        check_settings(wanted, self._state.lm, self._state.plain_world)
-        allow_functions(wanted)
-        for name, value in steps:
-            after = apply(before, name, value)
-            point = next_point(self._point) if self._begun else self._point
-            waits = after.loss_type != before.loss_type or (after.loss_type in VALUE_LOSSES and point[1] == "update")
-            if waits and point[1] != "sample":
-                point = (point[0] + 1, "sample")
-            change = changed(before, after, name, point)
+        """Change settings from the next phase on, or when `changes_of` says. Raises ValueError as that, before the
+        first change is recorded."""
+        point = next_point(self._point) if self._begun else self._point
+        for change in changes_of(self._state, self._latest, changes, point):
             self._emit(change)
-            before = after
         if not self._begun:
             self._state.settings = self._settings_at(self._point)
             if self._point[1] == "sample":
@@ -327,7 +304,7 @@ class Driver(Answering):
             staged = Staged(update=self._done + 1, index=index, stages=len(stages), name=name, settings=settings)
             self._emit(staged)
             self._enter(self._point)
-        if self._done == stages[index].begins:
+        if self._done == stages[index].begins and self._aside is None:
             self._last_end.keep(self._state)
 
     def _enter(self, point: Point) -> None:
@@ -336,7 +313,11 @@ class Driver(Answering):
 
     def _emit(self, record: AnyRecord) -> None:
         self._last_end.close()
-        self._commit(record)
+        if self._aside is None:
+            self._commit(record)
+        else:
+            self._timeline.add(record)
+            self._aside.append(record)
 
     @spent_on("record")
     def _commit(self, record: AnyRecord) -> None:
@@ -372,7 +353,7 @@ class Driver(Answering):
         while self._done < update:
             moment = next(self._moments)
             if isinstance(moment, Unlabelled):
-                raise ValueError(f"update {self._point[0]} cannot be repeated: its labels were not recorded")
+                raise ValueError(f"the pairs of update {self._point[0]} have no labels; labeller=gold needs none")
             if ends_phase(moment):
                 self._enter(point_after(self._point, moment))
             if isinstance(moment, Finished):

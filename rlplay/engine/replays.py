@@ -17,7 +17,7 @@ from rlplay.engine.snapshots import SnapshotStore
 from rlplay.engine.state import RunPlan, State
 from rlplay.engine.update_end import UpdateEnd
 from rlplay.engine.value_learning import explore
-from rlplay.trace.records import Notice, Searched, Stepped
+from rlplay.trace.records import AnyRecord, Notice, Searched, Stepped
 from rlplay.trace.settings_timeline import Point
 from rlplay.trace.update import Phase
 
@@ -42,6 +42,7 @@ class Replays:
     _store: SnapshotStore
     _last_end: UpdateEnd
     _kept: Batch | None  # of the last finished update, unless it is large
+    _aside: list[AnyRecord] | None = None  # what happens meanwhile, while nothing of it is the run's
 
     @property
     @abstractmethod
@@ -73,13 +74,18 @@ class Replays:
         reward function that needs a network.
         """
         self._last_end.close()
-        update, batch, kept = self._done, self._state.batch, self._kept
-        with self._store.holding(self._state):
+        update, state, kept = self._done, self._state, self._kept
+        batch, seen = state.batch, (state.task, state.world, state.painted)
+        with self._store.holding(state):
+            self._aside = []
             try:
-                yield
+                try:
+                    yield
+                finally:
+                    self._go_to(update)
             finally:
-                self._go_to(update)
-                self._state.batch, self._kept = batch, kept
+                self._aside, self._kept = None, kept
+                state.batch, (state.task, state.world, state.painted) = batch, seen
 
     def _rewarded(self, update: int) -> bool:
         """Whether an update learned from rewards, by a policy gradient."""

@@ -12,9 +12,9 @@ from rlplay.trace.records import AnyRecord
 class Rehearse(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
     """What becomes of the run with each of these changes? Answered by `Rehearsed` after each update of each.
 
-    All begin at the end of update `since`, with the weights, prompts and random numbers that the run has there, and go
-    on for `updates`. `changes` has the changed settings of each; an empty one is the run as it is. Nothing is recorded,
-    and the run is where it was afterwards.
+    All begin at the end of update `since`, as if the run had gone back to it, with the weights, settings, prompts and
+    random numbers that it has there, and go on for `updates`. `changes` has the changed settings of each; an empty one
+    is the run as it is. Nothing is recorded, and the run is where it was afterwards.
     """
 
     since: int
@@ -29,6 +29,6 @@ class Rehearsed(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
     number: int
     index: int
     update: int = 0
-    refused: str = ""  # why this one cannot be tried, or ended, in one line; the others go on
+    refused: str = ""  # why this one cannot be tried, or ended in `update`, in one line; the others go on
     records: list[AnyRecord] = []  # `Changed`, then `Sampled` to `Finished`, and `Evaluated` where there is one
     done: bool = False  # no further answer follows: all are rehearsed, or another command came
