@@ -319,8 +319,8 @@ def _look(verb: str, argument: Any) -> ScreenVerb:
             term_called(_text(verb, argument))
         case "focus":
             _check_focus(argument)
-        case "probe":
-            _check_probe(argument)
+        case "probe" | "teachers":
+            _check_mapping(verb, argument)
         case _:
             _refuse(verb, argument)
     return ScreenVerb(verb, argument)
@@ -352,29 +352,26 @@ def _check_focus(argument: Any) -> None:
         raise ValueError("focus takes a mapping with completion and token, each a whole number from 0")
 
 
-_PROBE_ARGUMENTS: dict[str, type] = {
-    "prompt": str,
-    "columns": dict,
-    "plain": bool,
-    "completion": int,
-    "token": int,
-    "force": str,
-    "then": str,
-}
+_MAPPINGS: dict[str, dict[str, type]] = {
+    "probe": {
+        "prompt": str, "columns": dict, "plain": bool, "completion": int, "token": int, "force": str, "then": str,
+    },
+    "teachers": {"completion": int, "token": int, "candidate": str},
+}  # fmt: skip
+"""What the values are that a verb takes by name."""
 
 
-def _check_probe(argument: Any) -> None:
+def _check_mapping(verb: str, argument: Any) -> None:
+    types = _MAPPINGS[verb]
     if not isinstance(argument, dict):
-        raise ValueError(f"probe takes a mapping with some of {', '.join(_PROBE_ARGUMENTS)}; got {quote(argument)}")
+        raise ValueError(f"{verb} takes a mapping with some of {', '.join(types)}; got {quote(argument)}")
     for name, value in argument.items():
-        if name not in _PROBE_ARGUMENTS:
-            raise ValueError(f"probe takes no {quote(name)}{did_you_mean(str(name), list(_PROBE_ARGUMENTS))}")
-        if type(value) is not _PROBE_ARGUMENTS[name]:
-            raise ValueError(
-                f"{name} of probe takes a value of type {_PROBE_ARGUMENTS[name].__name__}; got {quote(value)}"
-            )
+        if name not in types:
+            raise ValueError(f"{verb} takes no {quote(name)}{did_you_mean(str(name), list(types))}")
+        if type(value) is not types[name]:
+            raise ValueError(f"{name} of {verb} takes a value of type {types[name].__name__}; got {quote(value)}")
     if argument.get("then", "value") not in (known := ("samples", "value", "greedy", "course")):
-        raise ValueError(f"then of probe is one of {', '.join(known)}; got {quote(argument['then'])}")
+        raise ValueError(f"then of {verb} is one of {', '.join(known)}; got {quote(argument['then'])}")
 
 
 _READERS: dict[str, Callable[[str, Any], Step]] = {

@@ -286,6 +286,13 @@ LENSES: dict[str, Lens] = {
             "the two answers, IPO their means per token; KTO compares each sum with a common baseline.",
             _credited("implicit_rewards"),
         ),
+        Lens(
+            "share", "Share in another token", "δq", "what −∂loss/∂ℓ·∇ℓ of this token adds to ⟨∇q, Δθ⟩, through Adam",
+            "nats", "after", "diverging", -0.02, 0.02,
+            "How far this token's own gradient moved the log-probability q of the token that `Y` asked about: + raised "
+            "it, − lowered it. Shares add up to what this batch did, to first order.",
+            lambda u: u.shares,
+        ),
     )
 }  # fmt: skip
 

@@ -29,6 +29,7 @@ def one_answer(update: Update, completion: int) -> Update:
     )  # fmt: skip
     alone.scored = None if update.scored is None else _scored(update.scored, here)
     alone.credited = None if update.credited is None else _cut(update.credited, own)
+    alone.shares = None if update.shares is None else update.shares[own]
     alone.searched = update.searched
     for step in update.steps:
         count = int(update.once(_own_tokens)[step.rows].sum()) if step.tokens is None else step.tokens

@@ -40,6 +40,7 @@ class Update:
         self.searched: list[Searched] = []
         self.steps: list[Stepped] = []
         self.finished: Finished | None = None
+        self.shares: Array | None = None  # float32 [T] in what moved a target that was asked about; never recorded
         self._known: tuple[list[object], dict[object, Any]] = [], {}
 
     def add(self, record: AnyRecord) -> None:
@@ -65,7 +66,7 @@ class Update:
 
     def once(self, work: Callable[[Update], T]) -> T:
         """What the function `work` makes of this update, computed anew only when a record has come or changed."""
-        records: list[object] = [self.sampled, self.scored, self.credited, self.finished, *self.steps]
+        records: list[object] = [self.sampled, self.scored, self.credited, self.finished, self.shares, *self.steps]
         before, known = self._known
         if len(before) != len(records) or any(one is not other for one, other in zip(before, records, strict=True)):
             known = {}

@@ -42,6 +42,7 @@ from rlplay.ui.parts.panel_messages import (
 )
 from rlplay.ui.probe import probe_actions
 from rlplay.ui.session.source import Source
+from rlplay.ui.teachers import teachers_actions
 from rlplay.ui.terminal.chosen_driver import chosen_driver
 from rlplay.ui.terminal.gate import GatedApp
 from rlplay.ui.theme.curve_inks import curve_inks
@@ -63,6 +64,7 @@ ACTING = (
     probe_actions,
     writing_actions,
     weights_actions,
+    teachers_actions,
     help_actions,
 )
 """Whose actions need nothing but the playground."""

@@ -12,6 +12,7 @@ from tests.recorded import synthetic_update
 
 RECORDS = synthetic_update(1, steps=3)
 VALUES = np.linspace(-1, 1, int(RECORDS[0].offsets[-1]), dtype=np.float32)
+SHARES = VALUES / 100
 
 
 def updated(last: type | None = None, **credited) -> Update:
@@ -23,6 +24,7 @@ def updated(last: type | None = None, **credited) -> Update:
                 record, **{"values": VALUES, "implicit_rewards": -VALUES, "ref_logprobs": VALUES - 2, **credited}
             )
         update.add(record)
+        update.shares = None if update.finished is None else SHARES
         if last is not None and isinstance(record, last):
             break
     return update
@@ -36,7 +38,7 @@ def test_the_values_of_a_lens_are_those_of_its_formula() -> None:
     wanted = {
         "probability": np.exp(old), "prob_delta": np.exp(update.finished.logprobs.astype(np.float64)) - np.exp(old),
         "ref_kl": np.exp(-log_ratio) + log_ratio - 1, "log_ratio": log_ratio,
-        "entropy": sampled.entropy, "implicit_reward": -VALUES,
+        "entropy": sampled.entropy, "implicit_reward": -VALUES, "share": SHARES,
     }  # fmt: skip
     wanted |= {name: getattr(credited, name) for name in ("advantages", "token_rewards", "values", "returns")}
     last, index = update.steps[-1], spans(sampled.offsets, update.steps[-1].rows)

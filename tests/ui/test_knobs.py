@@ -285,7 +285,7 @@ async def test_the_share_code_of_what_is_set_is_shown_and_copied():
         await pilot.press("right")
         code = app.screen.reproduction.code(app.screen.draft.settings)[0]
         assert code in str(app.screen.query_one(Static).render())
-        await pilot.press("Y")
+        await pilot.press("ctrl+y")
         assert app.clipboard == code
         assert shared_in(code).settings["beta"] == 0.05
 

@@ -84,7 +84,9 @@ async def test_every_lens_has_a_cue_without_colour(colourless, size):
 
 
 def test_most_statistics_are_there_to_be_tested():
-    assert set(LENSES) - set(AVAILABLE) <= {"values", "implicit_reward"}, "those come with a value head, or with pairs"
+    assert set(LENSES) - set(AVAILABLE) <= {"values", "implicit_reward", "share"}, (
+        "those come with a value head, with pairs, or when asked for"
+    )
 
 
 def test_without_colour_the_levels_of_a_scale_differ_and_its_sides_too():

@@ -74,7 +74,7 @@ class KnobsScreen(Dialogue[SomeSettings | None]):
         Binding("a", "apply", "apply"),
         Binding("z", "reset", "undo", id="undo"),
         Binding("y", "copy", "copy", id="copy"),
-        Binding("Y", "copy_code", "copy the share code"),
+        Binding("ctrl+y", "copy_code", "copy the share code"),
         Binding("b", "compare", "compare", id="compare"),
         Binding("shift+left", "wander(-1, 0)", "token left", show=False),
         Binding("shift+right", "wander(1, 0)", "token right", show=False),
@@ -150,7 +150,7 @@ class KnobsScreen(Dialogue[SomeSettings | None]):
     def key_line(self) -> str:
         """The lower line of the frame: the keys that work now."""
         changed = f"`z` undo{' · `b` compare' * self.comparable}" if self.draft.differing() else "`/` find"
-        return f"`← →` `0-9` change · `enter` type · {changed}{'' if self._foreign else ' · `y` `Y` copy'}"
+        return f"`← →` `0-9` change · `enter` type · {changed}{'' if self._foreign else ' · `y` `ctrl+y` copy'}"
 
     def check_action(
         self,

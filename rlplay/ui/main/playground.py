@@ -93,12 +93,15 @@ class Playground:
             return preview.lens(self.lens_choice).of(preview.settings)
         # While TRPO still searches for a step, no token has a gradient: keep the colours of the credit phase.
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
-        settings = self.session.settings_of(shown)
+        session = self.session
+        settings = session.settings_of(shown)
         chosen = self.lens_choice or automatic(phase, settings)
         # Another program's trainer does not look at the tokens again after its update.
         if self.lens_choice is None and phase == "after" and shown is not None:
             facts = facts_of(shown)
             chosen = next((name for name in (chosen, *_INSTEAD) if facts.lens(name) is not None), chosen)
+        if chosen == "share":
+            return session.teachers.lens
         return LENSES[chosen].of(settings)
 
     @property

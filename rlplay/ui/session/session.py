@@ -32,12 +32,14 @@ from rlplay.trace.questions import (
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound, Sampled, SettingsChange, Started
 from rlplay.trace.run import Run
 from rlplay.trace.runfile_format import RunFileError
+from rlplay.trace.teachers import TakenAway, Taught, TaughtCourse
 from rlplay.trace.update import Phase, Update
 from rlplay.ui.session.digesting import Digesting
 from rlplay.ui.session.happenings import Happening, Moved, Restored
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.session.reaching import Reaching
 from rlplay.ui.session.source import Source
+from rlplay.ui.session.teachers import Teachers
 from rlplay.ui.session.weighing import Weighing
 from rlplay.ui.session.writing import Writing
 from rlplay.ui.words.changed_settings import reverting_changes
@@ -69,6 +71,7 @@ class Session:
         self.probing = Probing()
         self.writing = Writing()
         self.weighing = Weighing()
+        self.teachers = Teachers()
         self.judged: Judged | None = None  # the last answer about a pair
         self.reaching: Reaching | None = None  # what was asked last about another reward
         self.version = 0  # another one after every change
@@ -251,8 +254,17 @@ class Session:
                 self.writing.take(answer)
             case Weighed() | LayersRead() | NeighboursFound():
                 self.weighing.take(answer)
+            case Taught() | TaughtCourse() | TakenAway():
+                self.teachers.take(answer)
+                self.colour_shares()
             case Peeked() | Continued() | Estimated() | Recalled():
                 self.probing.take(answer)
+
+    def colour_shares(self) -> None:
+        """Let the tokens of the update whose shares are known have them."""
+        for update in (self.shown, self.run.updates.get(self.teachers.by)):
+            self.teachers.colour(update)
+        self.touch("look")
 
     def _record(self, record: AnyRecord) -> None:
         if isinstance(record, Rewound):
@@ -294,6 +306,8 @@ class Session:
 
     def _went_back(self, rewound: Rewound) -> None:
         self.stopped = ""
+        if self.teachers.at(self.run.rewinds):
+            self.colour_shares()
         self._arrived(rewound.update)
         went_back = rewound.abandoned > rewound.update or rewound.asked
         self.undone = max(self.undone, rewound.abandoned if went_back else 0)
@@ -337,6 +351,7 @@ class Session:
         if update is None:
             return False
         self.looking, self._looked_at = number, update
+        self.teachers.colour(update)
         self.touch("update", "status")
         return True
 

@@ -235,4 +235,4 @@ def value_at(values: Array | None, token: int) -> float | None:
 
 
 def _state(update: Update) -> tuple[object, ...]:
-    return update.phase, len(update.steps)
+    return update.phase, len(update.steps), id(update.shares)

@@ -1,0 +1,213 @@
+"""What the screen knows of who taught a token, as plain data: a target, an update, and the engine's answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from rlplay.link.messages import EndProbe
+from rlplay.trace.lenses import LENSES, Lens
+from rlplay.trace.records import Array
+from rlplay.trace.teachers import (
+    AnyTeaching,
+    AnyTeachingAnswer,
+    TakeAway,
+    TakenAway,
+    Target,
+    Taught,
+    TaughtCourse,
+    Teach,
+    TeachCourse,
+)
+from rlplay.trace.update import Update
+from rlplay.ui.format.shown_text import quoted
+
+KEPT = 16
+"""Answers with a number for each token that are kept, at most."""
+_STRONG = 99.0
+"""The percentile of the shares at which the scale of their colours ends: a single one may be far beyond."""
+
+Question = TypeVar("Question", Teach, TeachCourse, TakeAway)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A target in words: its `name` as the model wrote it, in quotes, and `where` that is.
+
+    `completion` is the answer of update `of` that it is from; None if it is from none. `candidates` are the tokens that
+    could have come in its place, with their texts.
+    """
+
+    target: Target
+    name: str
+    where: str
+    of: int = 0
+    completion: int | None = None
+    candidates: tuple[tuple[int, str], ...] = ()
+
+    def instead(self, step: int) -> Subject:
+        """The candidate `step` further on the list, in its place; the same if there is none."""
+        ids, here = [token for token, _ in self.candidates], self.target.answer_ids[-1]
+        at = (ids.index(here) + step if here in ids else 0) if ids else -1
+        if not 0 <= at < len(ids):
+            return self
+        target = Target(self.target.prompt_ids, [*self.target.answer_ids[:-1], ids[at]], self.target.places)
+        return replace(self, target=target, name=quoted(self.candidates[at][1]))
+
+
+class Teachers:
+    """A subject, the update that moved it, and the update `by` whose tokens are looked at.
+
+    Methods that need the engine return the question for it; `take` takes its answers. `version` is another one
+    whenever there is something new to draw.
+    """
+
+    def __init__(self) -> None:
+        self.subject: Subject | None = None
+        self.update = self.by = 0
+        self.marked: frozenset[int] = frozenset()  # completions of `update`
+        self.asked: AnyTeaching | None = None
+        self.refused = ""
+        self.stopped = False  # by the user
+        self.version = 0
+        self._taught: list[Taught] = []
+        self._away: list[TakenAway] = []
+        self._course: TaughtCourse | None = None
+        self._rewinds = 0
+
+    # What is known
+
+    @property
+    def taught(self) -> Taught | None:
+        """The shares that are looked at; None before they are known."""
+        subject = self.subject
+        same = (each for each in self._taught if (each.update, each.by) == (self.update, self.by))
+        return None if subject is None else next((each for each in same if each.target == subject.target), None)
+
+    @property
+    def course(self) -> TaughtCourse | None:
+        """How far each update moved the subject, as far as that is known."""
+        known, subject = self._course, self.subject
+        return known if known is not None and subject is not None and known.target == subject.target else None
+
+    def away(self, tokens: list[int]) -> TakenAway | None:
+        """Where the subject would be without these tokens' credit; None if that was not measured."""
+        subject = self.subject
+        same = (each for each in self._away if (each.update, each.tokens) == (self.update, tokens))
+        return None if subject is None else next((each for each in same if each.target == subject.target), None)
+
+    @property
+    def lens(self) -> Lens:
+        """The colours of the shares: named after the subject, with a scale that most of them fit."""
+        taught, subject, lens = self.taught, self.subject, LENSES["share"]
+        if taught is None or subject is None:
+            return lens
+        end = scale_end(taught.shares)
+        return replace(lens, title=f"Share in {subject.name}", low=-end, high=end)
+
+    def colour(self, update: Update | None) -> None:
+        """Give the update that is looked at its shares, for the lens; take those of another question away."""
+        taught = self.taught
+        if update is not None:
+            fits = taught is not None and taught.by == update.number and len(taught.shares) == update.tokens
+            update.shares = taught.shares if taught is not None and fits else None
+
+    # Questions
+
+    def about(self, subject: Subject, update: int) -> Teach | None:
+        """Be about another target, and what moved it in `update`; None if that is known."""
+        self.subject = subject
+        return self.look_at(update, update)
+
+    def look_at(self, update: int, by: int) -> Teach | None:
+        """Look at what the tokens of update `by` did to the subject in `update`; None if that is known."""
+        if (update, by) != (self.update, self.by):
+            self.marked = frozenset()
+        self.update, self.by = update, by
+        self.version += 1
+        if self.subject is None or self.taught is not None:
+            self.refused = ""
+            return None
+        return self._ask(Teach(self.subject.target, update, by))
+
+    def look_over_run(self) -> TeachCourse | None:
+        """Ask how far each update of the run moved the subject; None if that is known or asked."""
+        if self.subject is None or self.asked is not None or (self.course is not None and self.course.done):
+            return None
+        return self._ask(TeachCourse(self.subject.target))
+
+    def mark(self, completions: frozenset[int]) -> None:
+        """Mark these answers of the update, or none of them if all are marked."""
+        self.marked = self.marked - completions if completions <= self.marked else self.marked | completions
+        self.version += 1
+
+    def take_away(self, tokens: list[int]) -> TakeAway | None:
+        """Ask for the update once more without the credit of these tokens; None if that is known."""
+        if self.subject is None or self.away(tokens) is not None:
+            return None
+        return self._ask(TakeAway(self.subject.target, self.update, tokens))
+
+    def cancel(self) -> EndProbe | None:
+        """Stop the question under way; None if there is none."""
+        if self.asked is None:
+            return None
+        self.asked, self.stopped = None, True
+        self.version += 1
+        return EndProbe()
+
+    def _ask(self, question: Question) -> Question:
+        if isinstance(self.asked, TeachCourse) and self._course is not None:
+            self._course = None  # the next command ends it before it is complete
+        self.asked, self.refused, self.stopped = question, "", False
+        self.version += 1
+        return question
+
+    # Answers
+
+    def take(self, answer: AnyTeachingAnswer) -> None:
+        """Take an answer of the engine; one to an earlier question is kept for a return to it."""
+        here = self._answers(answer)
+        self.version += 1
+        if here and not (isinstance(answer, TaughtCourse) and not answer.done):
+            self.asked = None
+        if answer.refused:
+            self.refused = answer.refused if here else self.refused
+            return
+        match answer:
+            case Taught():
+                self._taught = [*self._taught, answer][-KEPT:]
+            case TakenAway():
+                self._away = [*self._away, answer][-KEPT:]
+            case TaughtCourse():
+                self._course = answer if here else self._course
+
+    def _answers(self, answer: AnyTeachingAnswer) -> bool:
+        match self.asked, answer:
+            case Teach() as asked, Taught():
+                return (asked.target, asked.update, asked.by) == (answer.target, answer.update, answer.by)
+            case TeachCourse() as asked, TaughtCourse():
+                return asked.target == answer.target
+            case TakeAway() as asked, TakenAway():
+                return (asked.target, asked.update, asked.tokens) == (answer.target, answer.update, answer.tokens)
+        return False
+
+    def at(self, rewinds: int) -> bool:
+        """Forget all answers if the run went back: its updates will be others. Returns whether it did."""
+        if rewinds == self._rewinds:
+            return False
+        self._rewinds = rewinds
+        self._taught, self._away, self._course, self.asked = [], [], None, None
+        self.marked = frozenset()
+        self.version += 1
+        return True
+
+
+def scale_end(shares: Array) -> float:
+    """Where the scale of these shares ends, in nats: a round number that one in a hundred is beyond."""
+    sizes = np.abs(shares[shares != 0])
+    if not len(sizes):
+        return LENSES["share"].high
+    end = float(np.percentile(sizes, _STRONG))
+    return float(f"{end:.1g}") or LENSES["share"].high

@@ -1,0 +1,69 @@
+"""The lines above and below the teachers: what moved how far, why, and what the test of some answers found."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from rlplay.trace.teachers import TakenAway, Taught
+from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import QUIET, STRONG, keyed
+from rlplay.ui.format.shown_text import literal
+from rlplay.ui.session.teachers import Teachers
+from rlplay.ui.teachers.words import NOT_THE_SHARE, disagreement, moved, rest_line, sum_line, without_line
+
+ASKING = (
+    "Asking the engine: a backward pass for this token, then two passes over the batch, about half an update. "
+    "`esc` stops it."
+)
+COURSE = "Asking the engine about each update whose weights are kept. `esc` stops it."
+
+
+def head(teachers: Teachers, why: str) -> Content:
+    """The target, how far it moved, and `why` in a sentence."""
+    subject, taught, number = teachers.subject, teachers.taught, teachers.update
+    if subject is None:
+        return Content("")
+    first = Content.assemble((subject.name, STRONG), (f" · {visible(subject.where)}", QUIET))
+    if taught is not None:
+        ink = "bold $scale-up" if taught.measured > 0 else "bold $scale-down"
+        first = Content.assemble(first, " · ", (moved(taught), ink), f" in update {number}")
+    if teachers.by != number:
+        return Content.assemble(
+            first, f"\nBelow: what update {teachers.by}'s answers still did to it in update {number}."
+        )
+    return Content.assemble(first, (f"\n{why}" if why else "", STRONG))
+
+
+def empty(teachers: Teachers, asking: str, ended: bool) -> str:
+    """Why there is no list, with the key that helps."""
+    if ended:
+        return "The engine has ended: `esc`, then `r` to resume."
+    if teachers.refused:
+        return literal(f"{teachers.refused[:1].upper()}{teachers.refused[1:]}.")
+    if teachers.stopped:
+        return "Stopped. `enter` asks again."
+    return asking if teachers.asked is not None else "No token of this update had a part in it."
+
+
+def sums(taught: Taught | None, said: str, tested: list[Content]) -> Content:
+    """What the parts add up to; then what was `said` of a token, or the lines about a test."""
+    if taught is None:
+        return Content("")
+    more = "".join(f" · {words}" for words in (rest_line(taught), disagreement(taught)) if words)
+    first = Content.assemble(sum_line(taught), (more, QUIET))
+    return Content("\n").join([first, *(tested or [keyed(said)])])
+
+
+def test_lines(teachers: Teachers, taught: Taught, away: TakenAway | None) -> list[Content]:
+    """What the test of the marked answers found, or how to begin it; nothing if none is marked."""
+    count = len(teachers.marked)
+    if not count:
+        return []
+    if away is not None:
+        return [Content.styled(without_line(away, taught, count), STRONG), Content.styled(NOT_THE_SHARE, QUIET)]
+    answers = f"{count} answer{'s' * (count > 1)} marked"
+    if teachers.asked is not None:
+        return [keyed(f"{answers}: taking the update once more without their credit … `esc` stops it")]
+    if teachers.refused:
+        return [Content.assemble((f"{answers}: ", QUIET), (visible(teachers.refused), "$warning"))]
+    return [keyed(f"{answers} · `backspace` takes the update once more without their credit")]

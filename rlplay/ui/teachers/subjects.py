@@ -1,0 +1,61 @@
+"""Subjects of the question who taught something: a token of a batch, a candidate in its place, or any text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rlplay.trace.records import Sampled
+from rlplay.trace.targets import text_target, token_target, whole_text_target
+from rlplay.trace.text import visible
+from rlplay.trace.update import Update
+from rlplay.ui.format.shown_text import quoted
+from rlplay.ui.session.teachers import Subject
+
+_PROMPT = 60
+"""Characters of a prompt in the name of a place."""
+
+
+def token_subject(update: Update, completion: int, token: int, candidate: int | None = None) -> Subject:
+    """A token of an answer of the batch, or the id `candidate` in its place. Raises ValueError as `token_target`."""
+    target = token_target(update, completion, token, candidate)
+    sampled = update.sampled
+    assert sampled is not None
+    place, chosen = int(sampled.offsets[completion]) + token, target.answer_ids[-1]
+    listed = [int(each) for each in sampled.top_ids[place]]
+    written = int(sampled.token_ids[place])
+    ids = list(dict.fromkeys([*listed, written, chosen]))
+    pieces = _pieces(update, sampled)
+    return Subject(
+        target, quoted(pieces.get(chosen, "")), place_words(token, sampled.prompts[int(sampled.group[completion])]),
+        update.number, completion if chosen == written else None, tuple((each, pieces.get(each, "")) for each in ids),
+    )  # fmt: skip
+
+
+def text_subject(
+    prompt: str, prompt_ids: Sequence[int], begun: Sequence[int], chosen: int, candidates: Sequence[int],
+    pieces: Mapping[int, str],
+) -> Subject:  # fmt: skip
+    """The token `chosen` after the beginning of an answer. Raises ValueError, one line, if an id is unknown."""
+    target = text_target(prompt_ids, begun, chosen)
+    ids = list(dict.fromkeys([*candidates, chosen]))
+    listed = tuple((each, pieces.get(each, "")) for each in ids)
+    return Subject(target, quoted(pieces.get(chosen, "")), place_words(len(begun), prompt), candidates=listed)
+
+
+def answer_subject(prompt: str, prompt_ids: Sequence[int], answer_ids: Sequence[int]) -> Subject:
+    """A whole answer, such as a held-out one. Raises ValueError, one line, if it has no tokens."""
+    return Subject(whole_text_target(prompt_ids, answer_ids), "this answer", f"to {_short(prompt)}")
+
+
+def place_words(token: int, prompt: str) -> str:
+    """Where a token is, in words."""
+    return f"{'first token' if not token else f'token {token + 1}'} of an answer to {_short(prompt)}"
+
+
+def _short(prompt: str) -> str:
+    words = " ".join(visible(prompt).split())
+    return f"“{words if len(words) <= _PROMPT else words[: _PROMPT - 1] + '…'}”"
+
+
+def _pieces(update: Update, sampled: Sampled) -> dict[int, str]:
+    return {**(update.finished.pieces if update.finished is not None else {}), **sampled.pieces}

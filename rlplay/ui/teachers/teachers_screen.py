@@ -1,0 +1,338 @@
+"""Who taught it that? The tokens of an update coloured by what each did to another token, and a list of the answers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+
+from rlplay.link.messages import EndProbe
+from rlplay.trace.teachers import AnyTeaching, Taught
+from rlplay.trace.update import Update
+from rlplay.ui.answers.folding import Folding
+from rlplay.ui.format.keyed import keyed
+from rlplay.ui.format.step_word import worded
+from rlplay.ui.main.playground import Playground
+from rlplay.ui.parts.following import Following
+from rlplay.ui.parts.panel_messages import CursorMoved, Perform
+from rlplay.ui.parts.steady_static import SteadyStatic
+from rlplay.ui.session.teachers import Subject
+from rlplay.ui.teachers.captions import ASKING, COURSE, empty, head, sums, test_lines
+from rlplay.ui.teachers.course_list import CourseList
+from rlplay.ui.teachers.row_list import Chosen
+from rlplay.ui.teachers.teacher_list import TeacherList
+from rlplay.ui.teachers.teacher_rows import AnswerRow, Row, UpdatesRow, strongest, teacher_rows, tokens_of
+from rlplay.ui.teachers.words import sentence
+from rlplay.ui.tokens.colouring import Colouring, lacks
+from rlplay.ui.tokens.token_map import TokenMap
+
+VIEWS = ("list", "map", "course")
+_SHOWN = {"list": "TeacherList", "map": "TokenMap", "course": "CourseList"}
+
+
+class TeachersScreen(Following[None]):
+    """Asks the engine about the subject of `session.teachers`, and follows its answers."""
+
+    HELP = """\
+# Who taught it that?
+
+A token's probability moved in an update. All tokens share the weights, so every token of the batch had a part in it.
+
+**Share**: how far the gradient of one token moved the log-probability of the token that you asked about, in nats.
+Blue tokens raised it, orange ones lowered it. Shares add up: all of this batch, plus what **earlier** updates still do
+through the optimizer's momentum, plus the **rest** (weight decay, entropy bonus, KL), is what the step was
+**predicted** to do. Prediction is of first order, so the **measured** move differs, and more so the longer the step.
+
+**Without them**: a share is not what would have happened without an answer. `enter` marks answers, and `backspace`
+takes the update once more with their credit 0, all else as it was. Adam divides every step by the size of the gradients
+that are left, so what remains is scaled up, and the result is usually nearer to the old one than the shares say.
+
+`tab` goes from the answers to the tokens and to the whole run by update. `enter` on an earlier update opens its
+answers. `← →` ask about another token in the same place. `x` and `X` go to what raised and what lowered it most.
+"""
+    DEFAULT_CSS = """
+    TeachersScreen > Vertical { width: 100%; height: 100%; }
+    TeachersScreen SteadyStatic { height: auto; padding: 0 1; }
+    TeachersScreen Horizontal { height: 1fr; }
+    TeachersScreen #head { margin-bottom: 1; }
+    TeachersScreen #sums { min-height: 2; border-top: solid $border; }
+    TeachersScreen TokenMap { width: 1fr; height: 1fr; }
+    TeachersScreen TeacherList { width: 1fr; height: 1fr; }
+    TeachersScreen CourseList { width: 1fr; height: 1fr; display: none; }
+    TeachersScreen.-course CourseList { display: block; }
+    TeachersScreen.-course TeacherList { display: none; }
+    TeachersScreen.-narrow {
+        TokenMap { display: none; }
+        #head { margin-bottom: 0; }
+    }
+    TeachersScreen.-narrow.-map {
+        TokenMap { display: block; }
+        TeacherList { display: none; }
+    }
+    """
+    SECONDS = 0.0
+    AUTO_FOCUS = "TeacherList"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "turn", "next view", priority=True),
+        Binding("left", "instead(-1)", "candidate before"),
+        Binding("right", "instead(1)", "candidate after"),
+        Binding("enter", "choose", "mark the answer, or open the update"),
+        Binding("backspace", "take_away", "take the update once more without the marked answers"),
+        Binding("x", "strongest(False)", "largest", id="largest"),
+        Binding("X", "strongest(True)", "smallest", id="smallest"),
+        Binding("m", "signs", "marks", id="signs"),
+        Binding("left_square_bracket", "update(-1)", "older update", id="older"),
+        Binding("right_square_bracket", "update(1)", "newer update", id="newer"),
+        Binding("question_mark,f1", "help", "help", id="help"),
+        Binding("escape", "back", "back"),
+        Binding("q,Y", "dismiss", "close"),
+    ]
+
+    def __init__(self, play: Playground, subject: Subject, update: int) -> None:
+        """What moved `subject` in `update`."""
+        super().__init__()
+        self._play, self.session, self.teachers = play, play.session, play.session.teachers
+        self._first = subject, update
+        self.tokens, self.list, self.course = TokenMap(id="taught-tokens"), TeacherList(), CourseList()
+        self.tokens.step_word = self.session.step_word
+        self.view = VIEWS[0]
+        self._signs = False
+        self._folding = Folding()
+        self._rows: list[Row] = []
+        self._made: tuple[Taught | None, Update | None] = None, None
+        self._found: tuple[object, Update | None] = None, None
+        self._why = ""
+        self._said = ""  # about the token that `x` has found
+        self._steered = False  # whether the cursor of the map has left the strongest token
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title = "Who taught it that?"
+            yield SteadyStatic(id="head")
+            with Horizontal():
+                yield self.tokens
+                yield self.list
+                yield self.course
+            yield SteadyStatic(id="sums")
+
+    async def on_mount(self) -> None:
+        self.teachers.at(self.session.run.rewinds)
+        await self._ask(self.teachers.about(*self._first))
+        self.begin()
+
+    async def _ask(self, question: AnyTeaching | EndProbe | None) -> None:
+        self.session.colour_shares()
+        if question is not None:
+            await self.session.source.send(question)
+        self.look(at_once=True)
+
+    # What is shown
+
+    def version(self) -> object:
+        """The engine's answers, the run, and what the user looks at."""
+        session = self.session
+        alive = session.source.live and session.failed is None
+        return self.teachers.version, session.run.rewinds, alive, self.view, self._signs, self._said, self.size
+
+    def follow(self) -> None:
+        """Show what is known."""
+        teachers = self.teachers
+        if teachers.at(self.session.run.rewinds):
+            self._said = ""
+        update, taught = self._update(), teachers.taught
+        if taught is not self._made[0] or update is not self._made[1]:
+            self._made = taught, update
+            self._arrange(taught, update)
+        ended, course = self.session.failed is not None, teachers.course
+        self._keys()
+        self._name_lists()
+        self.query_one("#head", SteadyStatic).say(head(teachers, self._why))
+        self.list.tell(self._rows, update, self._marked, empty(teachers, ASKING, ended))
+        moves = [] if course is None else course.moves
+        self.course.tell(moves, teachers.update, empty(teachers, COURSE, ended))
+        self._tokens(update)
+        self.query_one("#sums", SteadyStatic).say(sums(taught, self._said, self._tested()))
+
+    def _tested(self) -> list[Content]:
+        """About the marked answers."""
+        taught, update = self._made
+        if taught is None or update is None or not self._marked:
+            return []
+        return test_lines(self.teachers, taught, self.teachers.away(tokens_of(update, self._marked)))
+
+    def _update(self) -> Update | None:
+        """The update whose tokens are looked at, read once."""
+        key = self.teachers.by, self.session.run.rewinds
+        if self._found[0] != key:
+            self._found = key, self.session.run.find(self.teachers.by) if self.teachers.by else None
+        return self._found[1]
+
+    def _name_lists(self) -> None:
+        """Say what the lists are of."""
+        at, subject = self.teachers, self.teachers.subject
+        name = "" if subject is None else subject.name
+        self.list.caption(Content(f"Answers of update {at.by} · what they did to {name}"), Content(""))
+        self.course.caption(Content(f"The whole run · what each update did to {name}"), Content(""))
+
+    def _arrange(self, taught: Taught | None, update: Update | None) -> None:
+        subject, self._rows, self._why = self.teachers.subject, [], ""
+        self._steered = False
+        self.teachers.colour(update)
+        if taught is None or update is None or update.sampled is None or subject is None:
+            return
+        if len(taught.shares) == update.tokens:
+            own = subject.completion if subject.of == update.number else None
+            self._rows = teacher_rows(taught, update, own)
+            if taught.by == taught.update:
+                self._why = sentence(taught, update, subject)
+
+    @property
+    def _marked(self) -> frozenset[int]:
+        return self.teachers.marked if self.teachers.by == self.teachers.update else frozenset()
+
+    def _tokens(self, update: Update | None) -> None:
+        tokens, lens = self.tokens, self.teachers.lens
+        if update is None or update.sampled is None:
+            tokens.show(None, [], Colouring(lens), False)
+            return
+        kind = self.session.settings_of(update).kind
+        listed = self._folding.fold(update, self._order(update), kind)
+        colours = Colouring(lens, why=lacks(update, lens) if update.shares is not None else "")
+        tokens.show(
+            update, listed, colours, self._signs, unfolded=self._folding.unfolded, copies=self._folding.copies
+        )  # fmt: skip
+        if not self._steered:
+            self._steer()
+
+    def _order(self, update: Update) -> list[int]:
+        """The answers by prompt; the prompt of the strongest teachers first."""
+        assert update.sampled is not None
+        groups = update.sampled.group.tolist()
+        first: dict[int, int] = {}
+        for row in self._rows:
+            if isinstance(row, AnswerRow):
+                first.setdefault(groups[row.completions[0]], len(first))
+        return sorted(range(len(groups)), key=lambda row: (first.get(groups[row], len(groups)), groups[row], row))
+
+    def _steer(self) -> None:
+        """Put the cursor of the map on the strongest token of the chosen answer."""
+        update, row = self._made[1], self.list.chosen
+        if isinstance(row, AnswerRow) and update is not None and update.sampled is not None:
+            completion = self._folding.shown_for(row.completions[0])
+            start = int(update.sampled.offsets[row.completions[0]])
+            self.tokens.point(completion, row.token - start)
+        self._steered = True
+
+    def _keys(self) -> None:
+        panel, at = self.query_one(Vertical), self.teachers
+        mark = "`enter` mark" if at.by == at.update else ""
+        keys = [mark, "`x` `X` strongest", "`tab` tokens, whole run", "`← →` other token", "`[ ]` update", "`esc` back"]
+        if self._marked:
+            keys.insert(1, "`backspace` without them")
+        panel.border_subtitle = keyed(worded(" · ".join(filter(None, keys)), self.session.step_word))
+
+    # Keys
+
+    async def action_turn(self) -> None:
+        """Show the answers, the tokens, or the whole run."""
+        self.view = VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)]
+        self.set_class(self.view == "course", "-course")
+        self.set_class(self.view == "map", "-map")
+        self.query_one(_SHOWN[self.view]).focus()
+        await self._ask(self.teachers.look_over_run() if self.view == "course" else None)
+
+    @on(Chosen)
+    def _chosen(self) -> None:
+        self._said, self._steered = "", False
+        if self.view != "course":
+            self._steer()
+
+    @on(CursorMoved)
+    def _cursor_moved(self, event: CursorMoved) -> None:
+        """The list follows the map."""
+        event.stop()
+        for at, row in enumerate(self._rows):
+            if isinstance(row, AnswerRow) and event.completion in row.completions:
+                self.list.choose(at)
+
+    @on(Perform)
+    def _unfold(self, event: Perform) -> None:
+        """Unfold the answer under the cursor of the map, or fold it again."""
+        event.stop()
+        if event.name == "unfold":
+            self._folding.toggle(self.tokens.cursor[0])
+            self._tokens(self._made[1])
+
+    async def action_instead(self, step: int) -> None:
+        """Ask about another token that could have come in the same place."""
+        subject = self.teachers.subject
+        if subject is not None and (other := subject.instead(step)) is not subject:
+            await self._ask(self.teachers.about(other, self.teachers.update))
+
+    async def action_choose(self) -> None:
+        """Mark an answer, open an update, or ask again."""
+        teachers = self.teachers
+        if self.view == "course":
+            move = self.course.chosen
+            if move is not None:
+                await self.action_turn()
+                await self._ask(teachers.look_at(move.update, move.update))
+            return
+        row = self.list.chosen
+        match row:
+            case UpdatesRow():
+                await self._ask(teachers.look_at(teachers.update, row.update))
+            case AnswerRow() if teachers.by == teachers.update:
+                teachers.mark(frozenset(row.completions))
+                self.look(at_once=True)
+            case None if teachers.taught is None and teachers.asked is None:
+                await self._ask(teachers.look_at(teachers.update, teachers.by))
+
+    async def action_take_away(self) -> None:
+        """Take the update once more without the credit of the marked answers."""
+        update = self._made[1]
+        if self._marked and update is not None:
+            await self._ask(self.teachers.take_away(tokens_of(update, self._marked)))
+
+    def action_strongest(self, lowest: bool) -> None:
+        """Go to what raised the target most, or what lowered it most; in the tokens to the strongest token."""
+        if self.view == "map":
+            tokens = self.tokens
+            found, self._said = tokens.next_ranked(lowest)
+            if found is not None:
+                tokens.point(found.completion, found.token)
+            self.look(at_once=True)
+            return
+        rows = self.list
+        places = list(strongest(self._rows, lowest))
+        if places:
+            at = places.index(rows.cursor) + 1 if rows.cursor in places else 0
+            rows.choose(places[at % len(places)])
+            self._steer()
+
+    def action_signs(self) -> None:
+        """Show each token's share as a number."""
+        self._signs = not self._signs
+        self.look(at_once=True)
+
+    async def action_update(self, step: int) -> None:
+        """Ask what the update before or after did."""
+        number = self.teachers.update + step
+        if 1 <= number <= self.session.run.finished:
+            await self._ask(self.teachers.look_at(number, number))
+
+    async def action_back(self) -> None:
+        """Stop the question under way; leave an earlier update; close."""
+        teachers = self.teachers
+        question = teachers.cancel()
+        await self._ask(question)
+        if question is not None and teachers.taught is not None:
+            return
+        if teachers.by != teachers.update:
+            await self._ask(teachers.look_at(teachers.update, teachers.update))
+        else:
+            self.dismiss(None)
