@@ -126,11 +126,11 @@ class Passes:
 
     def seen(self, rows: Tensor, logprobs: Tensor, values: Tensor | None, entropy: Tensor | None, first: bool) -> None:
         """Take what an optimizer step has read of the completions `rows`; the `first` reads the policy that sampled."""
-        self.logprobs[rows] = logprobs
+        self.logprobs[rows] = logprobs.to(self.logprobs.dtype)
         if self.values is not None and values is not None:
-            self.values[rows] = values
+            self.values[rows] = values.to(self.values.dtype)
         if self.entropy is not None and entropy is not None:
-            self.entropy[rows] = entropy
+            self.entropy[rows] = entropy.to(self.entropy.dtype)
         elif not first:
             self.entropy = None
 

@@ -14,6 +14,7 @@ from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.scales import STD_EPSILON
 from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.batch import Batch
+from rlplay.engine.log_softmax import widened
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.own_functions import check_finite
 from rlplay.engine.passes import distributions, forward, laid_out, score_tokens
@@ -33,7 +34,7 @@ def credit(batch: Batch, state: State) -> Credited:
         with spent_on("reference"):
             batch.ref_logprobs, ref_top = by_reference(lm, batch)
     batch.values = predicted_values(batch, state) if settings.baseline == "value" else None
-    _keep_exact(batch, state)
+    keep_exact(batch, state)
     given = assigned(batch, settings, state.kl_coef)
     batch.put(returns=given.returns, advantages=given.advantages)
     return credited(batch, given, ref_top)
@@ -170,7 +171,7 @@ def _normalized_parts(batch: Batch) -> Tensor:
     return torch.where(batch.rewards.isnan(), batch.rewards, total)
 
 
-def _keep_exact(batch: Batch, state: State) -> None:
+def keep_exact(batch: Batch, state: State) -> None:
     """Keep the KL over the whole vocabulary, and the distributions it is taken to where the loss needs them."""
     settings, lm = state.settings, state.lm
     if settings.kl_estimator != "full" or batch.ref_logprobs is None:
@@ -186,6 +187,8 @@ def _keep_exact(batch: Batch, state: State) -> None:
 @torch.no_grad()
 def predicted_values(batch: Batch, state: State) -> Tensor:
     """The value head before every token under the current policy: [N, L]."""
-    chunks = forward(state.lm, state.lm.policy, batch.tokens(), hidden=True)
-    parts = [(c.rows, c.spread(state.value_head(c.hidden.float()).squeeze(-1))) for c in chunks if c.hidden is not None]
+    parts = []
+    for chunk in forward(state.lm, state.lm.policy, batch.tokens(), hidden=True):
+        assert chunk.hidden is not None
+        parts.append((chunk.rows, chunk.spread(state.value_head(widened(chunk.hidden)).squeeze(-1))))
     return laid_out(parts, batch.ids.shape[1])

@@ -47,7 +47,7 @@ def learn_from_answers(state: State, plan: RunPlan) -> Generator[Sampling | Unla
     batch.pairs = (pairs.chosen, pairs.rejected) if len(pairs.rejected) else None
     yield scored
     yield _credit(batch, scored, pairs, state)
-    yield from optimize_pairs(batch, pairs, lambda part: _gradients(batch, pairs, part, state), state, plan.seed)
+    yield from optimize_pairs(batch, pairs, lambda part: pair_gradients(batch, pairs, part, state), state, plan.seed)
     return finished(batch, of_steps(batch) | label_metrics(scored) | _reading(batch, pairs), state)
 
 
@@ -92,7 +92,7 @@ def _compared(batch: Batch, pairs: PairRows, part: Tensor) -> _Part:
     return _Part(rows, there, mask, torch.arange(len(rows)) < len(part))
 
 
-def _gradients(batch: Batch, pairs: PairRows, pieces: Tensor, state: State) -> TrainedMinibatch:
+def pair_gradients(batch: Batch, pairs: PairRows, pieces: Tensor, state: State) -> TrainedMinibatch:
     """Fill the parameters' gradients with those of the loss of the pairs `pieces`, int64 on the CPU."""
     lm, part = state.lm, _compared(batch, pairs, pieces)
     logprobs, gradient, compared = backpropagated(

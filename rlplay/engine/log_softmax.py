@@ -41,4 +41,9 @@ class _LogProbs(torch.autograd.Function):
 
 
 def _scaled(logits: Tensor, temperature: float) -> Tensor:
-    return logits.float() if temperature == 1 else logits.float() / temperature
+    return widened(logits) if temperature == 1 else widened(logits) / temperature
+
+
+def widened(values: Tensor) -> Tensor:
+    """The values in float32, or as they are if they are finer."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))

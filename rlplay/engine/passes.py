@@ -26,7 +26,7 @@ from rlplay.engine.batch import Prompts, TokenBatch
 from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.compat import cache_of, with_cache
 from rlplay.engine.gather import rows_at
-from rlplay.engine.log_softmax import logprobs_at
+from rlplay.engine.log_softmax import logprobs_at, widened
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
 from rlplay.engine.stopwatch import spent_on
@@ -335,5 +335,5 @@ def distributions(lm: LanguageModel, model: Any, tokens: TokenBatch, temperature
             f"{LOGITS_AT_ONCE:,}; set kl_estimator to k3, or sample fewer or shorter completions"
         )
     chunks = forward(lm, model, tokens)
-    parts = [(chunk.rows, chunk.spread((chunk.logits.float() / temperature).log_softmax(-1))) for chunk in chunks]
+    parts = [(chunk.rows, chunk.spread((widened(chunk.logits) / temperature).log_softmax(-1))) for chunk in chunks]
     return laid_out(parts, width)

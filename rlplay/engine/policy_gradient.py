@@ -19,6 +19,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
 from rlplay.engine.agreement import rounded
 from rlplay.engine.batch import Batch
+from rlplay.engine.log_softmax import widened
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
 from rlplay.engine.optimize import TrainedMinibatch, brought
 from rlplay.engine.passes import forward, laid_out, rows_at_once
@@ -78,7 +79,7 @@ def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMi
     """
     if batch.step_metrics or rounded(state.lm):
         there, share = _on_device(batch, rows, share)
-        inputs, _ = _inputs(batch, rows, there, state)
+        inputs, _ = inputs_of(batch, rows, there, state)
     else:
         old, advantages = (values[rows] for values in batch.on_host("old_logprobs", "advantages"))
         inputs = Inputs(old, old, None, advantages)  # a loss that reads the reference has a gradient
@@ -132,7 +133,7 @@ def _in_loss(batch: Batch, rows: Tensor, settings: Settings) -> Tensor:
 def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMinibatch:
     settings = state.settings
     there, share = _on_device(batch, rows, share)
-    inputs, values = _inputs(batch, rows, there, state)
+    inputs, values = inputs_of(batch, rows, there, state)
     terms = objective(inputs, share.weights, settings, state.kl_coef, share.keep, share.bonus)
     loss, losses = terms.loss, {}
     if values is not None:
@@ -186,7 +187,7 @@ def _left_out(terms: Terms, share: Share) -> Tensor:
 
 
 @spent_on("forward")
-def _inputs(batch: Batch, rows: Tensor, there: Tensor, state: State) -> tuple[Inputs, Tensor | None]:
+def inputs_of(batch: Batch, rows: Tensor, there: Tensor, state: State) -> tuple[Inputs, Tensor | None]:
     """A pass of the policy over the completions `rows`, which on the device are `there`: what the loss reads of it, and
     the value head's predictions."""
     assert batch.advantages is not None
@@ -197,10 +198,10 @@ def _inputs(batch: Batch, rows: Tensor, there: Tensor, state: State) -> tuple[In
         if chunk.hidden is not None:
             # TRPO's gradient is the surrogate's alone; the value loss fits only the head.
             features = chunk.hidden.detach() if settings.surrogate_row.trust_region else chunk.hidden
-            values.append((chunk.rows, chunk.spread(state.value_head(features.float()).squeeze(-1))))
+            values.append((chunk.rows, chunk.spread(state.value_head(widened(features)).squeeze(-1))))
         if batch.anchor is None and not settings.entropy_coef:
             continue
-        whole = (chunk.logits.float() / batch.temperature).log_softmax(-1)
+        whole = (widened(chunk.logits) / batch.temperature).log_softmax(-1)
         if batch.anchor is not None:
             distributions.append((chunk.rows, chunk.spread(whole)))
         if settings.entropy_coef:

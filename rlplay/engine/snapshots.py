@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from rlplay.engine import ranks
+from rlplay.engine.log_softmax import widened
 from rlplay.engine.model import POLICY, VALUE
 from rlplay.engine.reward_model import reward_model_of
 from rlplay.engine.stages import RunStage, stage_at
@@ -197,12 +198,24 @@ def opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], Tensor], Cal
 
             def exact(name: str) -> Tensor:
                 master = f"master/{name}"
-                weight: Tensor = file.get_tensor(master if master in every else name)
-                return weight.float()
+                return widened(file.get_tensor(master if master in every else name))
 
             yield [name for name in every if name.startswith((POLICY, VALUE, REWARD))], file.get_tensor, exact
     except (OSError, SafetensorError) as error:
         raise ValueError(f"snapshot {path} cannot be read ({error})") from error
+
+
+@contextmanager
+def opened_moments(path: Path) -> Iterator[Callable[[str], dict[str, Tensor]]]:
+    """What reads what the optimizer held of a weight in a snapshot, by the optimizer's names; empty if nothing. On the
+    CPU. Errors as in `opened`."""
+    with opened(path) as (_, read, _), safe_open(path, "pt") as file:
+        every = set(file.keys())
+
+        def held(name: str) -> dict[str, Tensor]:
+            return {key: read(f"{key}/{name}") for key in _MOMENTS if f"{key}/{name}" in every}
+
+        yield held
 
 
 def policy_weights(path: Path) -> dict[str, Tensor]:

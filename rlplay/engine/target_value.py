@@ -7,6 +7,7 @@ from torch import Tensor
 
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.value_losses import VALUE_LOSSES
+from rlplay.engine.log_softmax import widened
 from rlplay.engine.model import LanguageModel
 from rlplay.trace.teachers import Target
 
@@ -42,7 +43,6 @@ def target_value(target: Target, lm: LanguageModel, temperature: float) -> Tenso
     out = lm.policy(input_ids=ids, use_cache=False, logits_to_keep=last - first + 1)
     rows = torch.tensor([place - first for place in target.places], device=lm.device)
     logits = out.logits[0, rows]
-    exact = logits.to(torch.promote_types(logits.dtype, torch.float32))  # float64 stays what it is
     own = torch.tensor([target.answer_ids[place] for place in target.places], device=lm.device)
-    value: Tensor = (exact / temperature).log_softmax(-1).gather(-1, own[:, None]).double().sum()
+    value: Tensor = (widened(logits) / temperature).log_softmax(-1).gather(-1, own[:, None]).cpu().double().sum()
     return value
