@@ -15,6 +15,8 @@ from rlplay.engine.reach import check_reach, reach
 from rlplay.engine.rehearse import Rehearsing
 from rlplay.engine.state import State
 from rlplay.engine.take_away import TakingAway
+from rlplay.engine.teachers.past import Past
+from rlplay.engine.teachers.teach import teach
 from rlplay.engine.try_code import try_code
 from rlplay.engine.weights_asked import AnyWeights, about_weights
 from rlplay.engine.what_if import what_if
@@ -33,6 +35,7 @@ from rlplay.trace.questions import (
     WhatIf,
 )
 from rlplay.trace.rehearsals import Rehearse
+from rlplay.trace.runfile import RunWriter
 from rlplay.trace.teachers import TakeAway, Teach, TeachCourse
 from rlplay.trace.update import Phase
 
@@ -43,6 +46,7 @@ KEPT_FOR_QUESTIONS = 64 << 20
 class Answering(TakingAway, Rehearsing):
     """What a question may need of the driver."""
 
+    _writer: RunWriter
     _pairs: list[int]
 
     @property
@@ -68,14 +72,23 @@ class Answering(TakingAway, Rehearsing):
                 yield from self._take_away(question, interrupted)
             case Rehearse():
                 yield from self._rehearse(question, interrupted)
-            case Teach() | TeachCourse():
+            case Teach():
+                yield from teach(question, self._past(interrupted))
+            case TeachCourse():
                 raise ValueError(f"this engine cannot answer {type(question).__name__} yet")
             case _:
                 yield from self.probe(question, interrupted)
 
     def waits(self, question: AnyQuestion) -> bool:
         """Whether a question goes back in the run, and so has to wait for the end of the update under way."""
-        return isinstance(question, Teach | TakeAway | Rehearse) and not self._at_border
+        return isinstance(question, TakeAway | Rehearse) and not self._at_border
+
+    def _past(self, interrupted: Callable[[], bool]) -> Past:
+        """What a question about earlier updates reads; it changes nothing of the run."""
+        self._last_end.close()
+        return Past(
+            self._state, self._plan, self._store, self._writer.path, self._done, self._settings_at, interrupted
+        )  # fmt: skip
 
     def judge(self, pair: int) -> Judged:
         """What the models make of a pair's answers. Raises ValueError, one line, if the pair may get no label."""
