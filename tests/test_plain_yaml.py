@@ -12,7 +12,7 @@ from rlplay.algorithms.settings import check
 from rlplay.plain_yaml import DEEPEST, LONGEST, PlainYamlError, plain_yaml
 from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.share import Shared, ShareError
-from rlplay.ui.probe.probe_screen import read_columns
+from rlplay.ui.probe.columns import read_columns
 from tests.cli.command_line import called
 
 HEAD = "title: T\nquestion: Q\ntask: arithmetic\n"

@@ -89,7 +89,8 @@ class Beginning:
             raise ValueError("the prompt is empty; type some text")
         if any(not 0 <= token < state.lm.vocabulary for token in prefix.answer):
             raise ValueError(f"a token id is outside the model's vocabulary of {state.lm.vocabulary}")
-        return cls(example, ids, prefix.answer, _why_unrewarded(state, known))
+        spelled = state.lm.tokenizer(prefix.text, add_special_tokens=False)["input_ids"] if prefix.text else []
+        return cls(example, ids, [*prefix.answer, *spelled], _why_unrewarded(state, known))
 
     @property
     def ids(self) -> list[int]:
@@ -145,6 +146,8 @@ def peek(prefix: Prefix, beginning: Beginning, state: State) -> Peeked:
         steps=steps_since(state),
         unrewarded=beginning.unrewarded,
         temperature=state.settings.temperature,
+        prompt_ids=beginning.prompt_ids,
+        answer_ids=answer,
         prompt_texts=lm.texts(beginning.prompt_ids),
         texts=lm.texts(answer),
         pieces={i: lm.piece(i) for i in {*answer, *top.tolist()}},

@@ -50,13 +50,14 @@ class Prefix(msgspec.Struct, frozen=True):
 
     `prompt` is what the user says. One of the run's own prompts is found by it, and comes with its columns and system
     message; with other `columns`, or none of the run's, it stands alone and goes through the chat template unless
-    `plain`.
+    `plain`. `text` is what follows `answer` where only its words are known; the tokenizer spells it.
     """
 
     prompt: str
     answer: list[int] = []
     columns: dict[str, Any] | None = None
     plain: bool = False
+    text: str = ""
 
 
 class Peek(Question, frozen=True):
@@ -188,7 +189,9 @@ class Peeked(Response, frozen=True):
     refused: str = ""  # why there is no answer, in one line; then the rest is empty
     unrewarded: str = ""  # why an answer to this prompt earns no reward; empty if it does
     temperature: float = 1.0
-    prompt_texts: list[str] = []  # one string per token, the template's included
+    prompt_ids: list[int] = []  # the template's included
+    answer_ids: list[int] = []
+    prompt_texts: list[str] = []  # one string per token of the prompt
     texts: list[str] = []  # of the answer's tokens
     pieces: dict[int, str] = {}  # text of every id below and in the answer, alone
     probabilities: list[float] = []  # of the answer's own tokens, each after those before it

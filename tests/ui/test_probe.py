@@ -8,8 +8,9 @@ from textual.widgets import Input, Static
 from rlplay.link.messages import EndProbe, Failed
 from rlplay.trace.questions import Continue, Continued, Estimate, Estimated, Peek, Peeked, Prefix
 from rlplay.ui.format.bars import horizontal, moved
+from rlplay.ui.probe.columns import read_columns
 from rlplay.ui.probe.probe_panels import ProbeBars, ProbeTails, ProbeText, described
-from rlplay.ui.probe.probe_screen import ENDED, REPLAYED, ProbeScreen, read_columns
+from rlplay.ui.probe.probe_screen import ENDED, REPLAYED, ProbeScreen
 from rlplay.ui.session.probing import SAMPLES, TAILS
 from tests.ui.probed import SIZES, answer, begun, opened, peeked, tail
 from tests.ui.stage import all_text, on_screen, playground, pressed, settled, text_of

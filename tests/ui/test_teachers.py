@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from rlplay.link.messages import EndProbe
+from rlplay.trace.questions import Peeked
 from rlplay.trace.records import Rewound
 from rlplay.trace.targets import token_target
-from rlplay.trace.teachers import TakeAway, Taught, Teach, TeachCourse
+from rlplay.trace.teachers import TakeAway, Target, Taught, Teach, TeachCourse
 from rlplay.trace.update import Update
+from rlplay.ui.river.belief_river import River
+from rlplay.ui.session.subjects import token_subject
 from rlplay.ui.session.teachers import Subject, Teachers, scale_end
-from rlplay.ui.teachers.subjects import token_subject
 from rlplay.ui.teachers.teacher_rows import AnswerRow, GroupRow, UpdatesRow, teacher_rows, tokens_of
 from rlplay.ui.teachers.teachers_screen import TeachersScreen
 from rlplay.ui.teachers.words import disagreement, nats, probability, sentence, sum_line
@@ -324,3 +326,39 @@ async def test_nobody_is_asked_before_the_first_update_or_without_an_engine() ->
         await pressed(pilot, "Y")
         assert not isinstance(app.screen, TeachersScreen)
         assert len(source.commands) == commands
+
+
+async def test_a_candidate_in_token_is_asked_about_instead_of_the_token() -> None:
+    async with on_screen(1, 2, size=(160, 45)) as (app, source, pilot):
+        app.play.point(1, 1)
+        app.panels.inspector.focus()
+        await pressed(pilot, "down", "down", "Y")
+        picked = app.panels.inspector.picked
+        assert source.commands[-1] == Teach(token_target(app.play.session.shown, 1, 1, picked), 2, 2)
+        await pressed(pilot, "escape", "escape")
+        app.play.point(1, 2)
+        app.panels.tokens.focus()
+        await pressed(pilot, "Y")
+        assert source.commands[-1] == Teach(token_target(app.play.session.shown, 1, 2), 2, 2)
+
+
+async def test_the_cursor_of_the_belief_river_says_in_which_update() -> None:
+    async with on_screen(1, 2, 3, size=(160, 45)) as (app, source, pilot):
+        app.play.point(1, 0)
+        await pressed(pilot, "B")
+        panel = next(panel for panel in app.panels.curves.panels if isinstance(panel.view, River))
+        panel.focus()
+        panel.point(2)
+        await pressed(pilot, "Y")
+        assert source.commands[-1] == Teach(token_target(app.play.session.shown, 1, 0), 2, 2)
+
+
+async def test_the_probe_asks_about_its_chosen_candidate() -> None:
+    async with on_screen(1, 2, size=(120, 35)) as (app, source, pilot):
+        await pressed(pilot, "i")
+        probing = app.play.session.probing
+        source.put(Peeked(probing.prefix, 2, prompt_ids=[5, 6], answer_ids=[], top_ids=[7, 8], top=[0.6, 0.4],
+                          ref_top=[0.5, 0.5], pieces={7: "a", 8: "b"}))  # fmt: skip
+        await settled(pilot)
+        await pressed(pilot, "down", "Y")
+        assert source.commands[-1] == Teach(Target([5, 6], [*probing.begun, 8], [len(probing.begun)]), 2, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import yaml
 from textual import events, on
@@ -13,20 +13,21 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from rlplay.link.messages import EndProbe
-from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.trace.questions import AnyProbe, Estimate, Recall
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import WARN, keyed
 from rlplay.ui.format.shown_text import literal
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.parts.following import Following
+from rlplay.ui.parts.panel_messages import Perform
 from rlplay.ui.parts.text_field import TextField
+from rlplay.ui.probe.columns import read_columns
 from rlplay.ui.probe.probe_panels import ProbeBars, ProbeCourse, ProbeTails, ProbeText, described
 from rlplay.ui.session.session import Session
 
 KEYS = (
     "`← →` place · `↑ ↓` candidate · `enter` force · `D` greedy · `N` samples · `V` value · `H` over training · "
-    "`@` writer · `tab` prompt · `=` columns · `M` plain · `?` help · `esc` close"
+    "`Y` why · `@` writer · `tab` prompt · `=` columns · `M` plain · `?` help · `esc` close"
 )
 FEW_KEYS = "`← → ↑ ↓` · `enter` force · `N` sample · `V` value · `H` training · `tab` · `esc` close"
 PROMPT = "Your own prompt (tab, then enter)"
@@ -65,6 +66,8 @@ less likely. The chart grows with the run.
 
 A prompt of the run has its columns, such as the right answer. To get rewards for your own prompt, enter its columns:
 press `=`, then type for example `answer: 4`.
+
+`Y` asks who taught it that: which answers moved the chosen candidate's probability in the newest update.
 
 The probe records nothing and does not change the run: neither its weights nor its random numbers.
 """
@@ -111,6 +114,7 @@ The probe records nothing and does not change the run: neither its weights nor i
         Binding("at", "writer", "switch the writer: policy or reference"),
         Binding("equals_sign", "columns", "columns for the reward, for example answer: 4"),
         Binding("M", "plain", "plain text or chat template"),
+        Binding("Y", "teachers", "why"),
         Binding("pageup", "scroll(-1)", "samples up"),
         Binding("pagedown", "scroll(1)", "samples down"),
         Binding("question_mark,f1", "help", "help", id="help"),
@@ -313,6 +317,11 @@ The probe records nothing and does not change the run: neither its weights nor i
         if self._can_ask():
             await self._ask(self.probing.toggle_template())
 
+    def action_teachers(self) -> None:
+        """Ask who taught the model the chosen candidate."""
+        if (subject := self.probing.subject) is not None and self.live:
+            self.post_message(Perform("teachers", subject))
+
     def action_scroll(self, pages: int) -> None:
         """Scroll the continuations."""
         tails = self.query_one(ProbeTails)
@@ -376,16 +385,3 @@ The probe records nothing and does not change the run: neither its weights nor i
             return
         await self._ask(self.probing.give(columns))
         self.query_one(ProbeText).focus()
-
-
-def read_columns(text: str) -> dict[str, Any] | str | None:
-    """Parse typed columns, `answer: 4, unit: m`. None for an empty line; an error message if they are invalid."""
-    if not text.strip():
-        return None
-    try:
-        columns = plain_yaml(f"{{{text}}}")
-    except PlainYamlError:
-        columns = None
-    if not isinstance(columns, dict) or None in columns.values() or not all(isinstance(key, str) for key in columns):
-        return "write columns as name: value, separated by commas, for example answer: 4"
-    return columns

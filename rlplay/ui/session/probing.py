@@ -23,6 +23,8 @@ from rlplay.trace.questions import (
 )
 from rlplay.trace.records import Sampled
 from rlplay.ui.session.answer_at import answer_at
+from rlplay.ui.session.subjects import text_subject
+from rlplay.ui.session.teachers import Subject
 
 TAILS = 6
 SAMPLES = 256
@@ -82,6 +84,14 @@ class Probing:
         if self.peeked is None or not self.fresh or not self.peeked.top_ids:
             return None
         return self.peeked.top_ids[self.rank]
+
+    @property
+    def subject(self) -> Subject | None:
+        """The candidate under the cursor, to ask what moved it; None if none is known."""
+        peeked, chosen = self.peeked, self.chosen
+        if peeked is None or chosen is None or not peeked.prompt_ids:
+            return None
+        return text_subject(self.prompt, peeked.prompt_ids, self.begun, chosen, peeked.top_ids, self.pieces)
 
     @property
     def vacant(self) -> bool:

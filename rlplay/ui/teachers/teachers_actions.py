@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.main.playground import Action, Playground
+from rlplay.ui.river.belief_river import River
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.teachers import Subject
 
@@ -20,33 +22,38 @@ def why_not(session: Session) -> str:
     return ""
 
 
-async def show_teachers(play: Playground, subject: Subject, update: int) -> None:
-    """Show who taught the subject, in `update`."""
+async def _teachers(play: Playground, argument: Any) -> None:
+    """Ask about a subject of another dialogue, a script's token, or the one under the cursor; see the verb."""
     from rlplay.ui.teachers.teachers_screen import TeachersScreen
 
-    play.app.push_screen(TeachersScreen(play, subject, update))
-
-
-async def _teachers(play: Playground, argument: Any) -> None:
-    """Ask about the token under the cursor, or about a script's; see the verb `teachers`."""
-    from rlplay.ui.teachers.subjects import token_subject
-
-    session, at = play.session, argument if isinstance(argument, dict) else {}
-    shown = session.shown
-    if problem := why_not(session):
+    if problem := why_not(play.session):
         play.app.notify(problem, severity="warning", markup=False)
         return
-    if shown is None or shown.sampled is None:
-        return
-    if "completion" in at or "token" in at:
-        play.point(at.get("completion", 0), at.get("token", 0))
-    completion, token = play.panels.tokens.cursor
     try:
-        subject = token_subject(shown, completion, token, _candidate(shown.sampled.pieces, at.get("candidate")))
+        found = (argument, play.session.run.finished) if isinstance(argument, Subject) else _of_batch(play, argument)
     except ValueError as error:
         play.app.notify(f"{str(error)[:1].upper()}{str(error)[1:]}.", severity="warning", markup=False)
         return
-    await show_teachers(play, subject, shown.number if shown.finished is not None else session.run.finished)
+    play.app.push_screen(TeachersScreen(play, *found))
+
+
+def _of_batch(play: Playground, argument: Any) -> tuple[Subject, int]:
+    """The token under the cursor or of a script, and the update in which it moved. Raises ValueError, one line."""
+    from rlplay.ui.session.subjects import token_subject
+
+    session, panels, at = play.session, play.panels, argument if isinstance(argument, dict) else {}
+    shown = session.shown
+    if shown is None or shown.sampled is None:
+        raise ValueError("there is no token yet; press u")
+    if "completion" in at or "token" in at:
+        play.point(at.get("completion", 0), at.get("token", 0))
+    candidate = _candidate(shown.sampled.pieces, at.get("candidate"))
+    focused, update = play.app.focused, shown.number if shown.finished is not None else session.run.finished
+    if focused is panels.inspector and not at:
+        candidate = panels.inspector.picked
+    if isinstance(focused, CurvePanel) and isinstance(focused.view, River) and focused.cursor:
+        update = min(focused.cursor, session.run.finished)  # the belief's cursor is on an update
+    return token_subject(shown, *panels.tokens.cursor, candidate), update
 
 
 def _candidate(pieces: dict[int, str], text: str | None) -> int | None:

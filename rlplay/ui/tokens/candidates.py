@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from rich.cells import cell_len, set_cell_size
@@ -27,18 +28,27 @@ SLIGHT = 0.005
 """Probabilities below this are written as <.01, and smaller changes are not coloured."""
 
 
+class Candidates(NamedTuple):
+    """The lines of the candidates, and the ids of those that have one, top to bottom."""
+
+    lines: list[list[Segment]]
+    ids: list[int]
+
+
 def candidates(
-    facts: AnswerFacts, token: int, size: Size, palette: Palette, limit: int = MOST, shown: float = 1.0
-) -> list[list[Segment]]:
+    facts: AnswerFacts, token: int, size: Size, palette: Palette, limit: int = MOST, shown: float = 1.0,
+    picked: int | None = None,
+) -> Candidates:  # fmt: skip
     """A line of heads, one for each of the `limit` likeliest tokens at this place, and one for all others together.
 
     Each has a bar for its probability: what the update left, and what it added or took. `shown` is the share of the
-    change that the bars have, while they move; the numbers are always the recorded ones.
+    change that the bars have, while they move; the numbers are always the recorded ones. The name of the id `picked`
+    has the cursor.
     """
     sampled = facts.sampled
     ids = [int(x) for x in sampled.top_ids[token]]
     if not ids and np.isnan(sampled.old_logprobs[token]):
-        return [[Segment("its probability is not on record", palette.muted)]]
+        return Candidates([[Segment("its probability is not on record", palette.muted)]], [])
     old = _by_id(ids, sampled.top_logprobs, token)
     ref = _by_id(ids, facts.ref_top, token)
     new = _by_id(ids, facts.new_top, token)
@@ -63,14 +73,14 @@ def candidates(
     table = _Table(size, palette, names, "Q" if q else "ref" if apart else "", bool(new), shown)
     lines = [table.heads(bool(ids), facts.update.step_word)]
     for i, name in zip(listed, names, strict=True):
-        style = palette.strong if i == chosen else palette.text
+        style = palette.cursor if i == picked else palette.strong if i == chosen else palette.text
         first = _worth(q.get(pieces.get(i, ""))) if q else _probability(ref.get(i))
         before = _probability(old[i]) if i in old else _at_most(min(old[each] for each in ids))
         lines += table.row(name, first, before, (old.get(i), new.get(i)), style, i == chosen)
     if any(share is not None and share >= SLIGHT for share in others):
         first = _worth(None) if q else _probability(others[0])
         lines += table.row(table.others, first, _probability(others[1]), others[1:], palette.muted, False)
-    return lines
+    return Candidates(lines, listed)
 
 
 class _Table:

@@ -51,7 +51,7 @@ column where it differs from old. `enter` shows the formulas with this token's n
 The candidates are recorded before the update. If another token is the likeliest after it, that token is listed too.
 Its probability before the update is not on record; it was at most (≤) that of the least likely candidate, and **all
 others** includes it there. `i` asks the model about this place, and `H` there shows the candidates' probabilities over
-the whole run.
+the whole run. `Y` asks who taught it that: which answers moved this token, or the candidate that `↑ ↓` choose.
 
 Where Q-learning or SARSA learns what moves are worth, **Q** replaces the reference: Q(s, ·) as the update began. Old
 and new are then the ε-greedy policy that makes the moves. δ below has the values at the moment of this move's own
@@ -74,17 +74,23 @@ by them: `answer=30`. At their end is the **prompt as the model reads it**: with
 marks of the chat template.
 """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "maths", "formulas, or words and bars", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "maths", "formulas, or words and bars", show=False),
+        Binding("up", "pick(-1)", "candidate above", show=False),
+        Binding("down", "pick(1)", "candidate below", show=False),
+    ]
     MINIATURE = (
         ('"4"  token 1 of 24', "the token under the cursor"),
         ('▸ "4"  ▇▇▇  .25  .28', "a token that could have come: probability before and after"),
         ("8 answers, 1 right; …", "what pulls the token, in words"),
     )
-    SHORTCUTS = (Shortcut(("enter",), "formulas"), Shortcut(("i",), "probe"))
+    SHORTCUTS = (Shortcut(("enter",), "formulas"), Shortcut(("i",), "probe"), Shortcut(("Y",), "why"))
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: list[list[Segment]] = []
+        self._listed: list[int] = []  # the ids of the candidates that have a bar
+        self.picked: int | None = None  # the one that a question is about, if not the token itself
         self._word = "token"  # what the policy samples
         self._slide = Motion(self, SLIDE, self._draw)
         self._ended = False  # whether the update shown has ended
@@ -94,6 +100,15 @@ marks of the chat template.
     def action_maths(self) -> None:
         """Show the formulas, or words and bars again."""
         self.post_message(Perform("maths"))
+
+    def action_pick(self, step: int) -> None:
+        """Choose another candidate to ask about; past the ends, and among formulas, scroll."""
+        at = self._listed.index(self.picked) + step if self.picked in self._listed else 0 if step > 0 else -1
+        if 0 <= at < len(self._listed):
+            self.picked = self._listed[at]
+            self._draw()
+        else:
+            self.scroll_relative(y=step, animate=False)
 
     def on_resize(self) -> None:
         """Wrap the lines to the new width."""
@@ -133,9 +148,11 @@ marks of the chat template.
             self._slide.begin()  # it has just ended
         elif before is not update:
             self._slide.stop()
+        if self._shown is None or (update, cursor) != self._shown[:2]:
+            self.picked = None
         self._shown, self._ended = (update, cursor, settings, what_if, maths, signs), ended
         self._word = "token" if update is None else update.step_word
-        self._lines = []
+        self._lines, self._listed = [], []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
             facts = facts_of(update).answer(cursor[0])
@@ -168,11 +185,15 @@ marks of the chat template.
         # Both paragraphs should be in sight with the bars between them.
         room = height - 6 - len(said) - len(why)
         limit = min(max(room // 3 if height >= TALL else room, LEAST), MOST)
+        listed = candidates(
+            facts, token, self.scrollable_content_region.size, self.palette, limit, self._slide.share, self.picked
+        )
+        self._listed = listed.ids
         return [
             self._which(facts.sampled, token, signs),
             *said,
             [],
-            *candidates(facts, token, self.scrollable_content_region.size, self.palette, limit, self._slide.share),
+            *listed.lines,
             [],
             *why,
             [Segment("⏎", self.palette.strong), Segment(" formulas", self.palette.muted)],
@@ -193,7 +214,7 @@ marks of the chat template.
             [],
             *([] if what_if is None else maths.compared(what_if, place)),
             *maths.formulas(s, numbers, facts.steps),
-            *candidates(facts, token, Size(size.width, 0), self.palette),
+            *candidates(facts, token, Size(size.width, 0), self.palette).lines,
             [],
             *maths.statistics(facts, token, s),
             *prompt_in_full(sampled, int(sampled.group[0]), size.width, self.palette),
