@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 from torch.func import functional_call
 
@@ -25,7 +26,7 @@ ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 
-_DRAWN = ("lora_A", "lora_embedding_B")
+DRAWN = ("lora_A", "lora_embedding_B")
 """What the names of the matrices hold that are drawn at random; the other of each pair is 0 at first."""
 
 
@@ -100,6 +101,15 @@ _NAMES = (
 """What peft compares with the names of all modules, mostly as regular expressions."""
 
 
+def put_adapters(policy: Any, folder: Path) -> None:
+    """Give the adapters of `policy` the weights of those in `folder`. Raises ValueError, one line, if they differ."""
+    with _refused(folder):
+        tensors = load_file(folder / ADAPTER_WEIGHTS)
+        found = _peft().set_peft_model_state_dict(policy, tensors)
+        if strange := list(found.unexpected_keys):
+            raise ValueError(f"the model has no {strange[0]}")
+
+
 def with_saved_adapters(policy: Any, folder: Path) -> Any:
     """`policy` with the adapters in `folder`, which go on being trained.
 
@@ -132,7 +142,7 @@ def saving_options(policy: Any) -> dict[str, Any]:
 
 def _changes(name: str, parameter: Tensor) -> bool:
     """Whether a trained parameter changes what the base computes: the drawn matrix does not where the other is 0."""
-    return not any(drawn in name for drawn in _DRAWN) and bool(parameter.any())
+    return not any(drawn in name for drawn in DRAWN) and bool(parameter.any())
 
 
 class FrozenAdapters:

@@ -45,7 +45,8 @@ class SnapshotStore:
     """The snapshots of one run: a file each, beside the run file, and a row in it. The first process writes them.
 
     Where a run has stages, the state in which each of them begins is kept for good: its policy is the stage's
-    reference. Update 0 of a run without stages needs no snapshot.
+    reference. Update 0 of a run without stages needs no snapshot. Where another trainer made the first updates, the
+    state after the last of them is kept for good, and there is none before.
     """
 
     def __init__(self, writer: RunWriter, run: Path, stages: list[RunStage]) -> None:
@@ -55,6 +56,8 @@ class SnapshotStore:
             raise RunFileError(f"{self._folder} is a link to another folder; put the folder itself there")
         self._stages = stages
         self._starts = {stage.begins for stage in stages} if len(stages) > 1 else set()
+        self._first = max((stage.made_before for stage in stages), default=0)
+        self._for_good = self._starts | ({self._first} if self._first else set())
         for unfinished in unfinished_snapshots(self._folder) if ranks.is_first() else ():
             unfinished.unlink(missing_ok=True)
         self.latest = 0
@@ -104,7 +107,7 @@ class SnapshotStore:
         kept = self._kept()
         size = max(kept.values(), default=0)
         rarely = 4 * size > BUDGET and update % _RARELY
-        return update not in kept and (update in self._starts or bool(update and (always or not rarely)))
+        return update not in kept and (update in self._for_good or bool(update and (always or not rarely)))
 
     def thin(self, budget: int) -> None:
         """Delete snapshots until the rest fits into `budget` bytes; the starts of stages stay, whatever their size."""
@@ -112,14 +115,23 @@ class SnapshotStore:
 
     def _thin(self, budget: int) -> None:
         kept = self._kept()
-        left = budget - sum(size for update, size in kept.items() if update in self._starts)
-        for update in to_drop({u: size for u, size in kept.items() if u not in self._starts}, left):
+        left = budget - sum(size for update, size in kept.items() if update in self._for_good)
+        for update in to_drop({u: size for u, size in kept.items() if u not in self._for_good}, left):
             self._drop(update)
         self._look()
 
     def nearest(self, update: int) -> int:
-        """The latest update at or before `update` whose state can be restored; 0 if there is none."""
-        return ranks.first(lambda: max((u for u in self._kept() if u <= update and self._usable(u)), default=0))
+        """The latest update at or before `update` whose state can be restored; 0 if there is none.
+
+        Raises ValueError, one line, where another trainer made the updates from there on.
+        """
+        found = ranks.first(lambda: max((u for u in self._kept() if u <= update and self._usable(u)), default=0))
+        if found < self._first:
+            raise ValueError(
+                f"this run has no weights of update {update}: another trainer made the first {self._first} updates, "
+                "and the run begins at its checkpoint; give an earlier one"
+            )
+        return found
 
     def _usable(self, update: int) -> bool:
         needs = {update, self._start_of(update)} if self._starts else {update}

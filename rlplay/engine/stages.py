@@ -11,12 +11,16 @@ from rlplay.scenario.stage_settings import stage_settings
 
 @dataclass(frozen=True)
 class RunStage:
-    """One part of a run: `updates` updates, from the end of update `begins` on."""
+    """One part of a run: `updates` updates, from the end of update `begins` on.
+
+    Of these another trainer has made those up to `made_before`, so that there are no weights before its end.
+    """
 
     name: str
     begins: int
     settings: Settings
     updates: int
+    made_before: int = 0
 
 
 def stages_of(scenario: Scenario) -> list[RunStage]:
@@ -28,7 +32,7 @@ def stages_of(scenario: Scenario) -> list[RunStage]:
     for stage, own in zip(scenario.stages, settings, strict=False):
         stages.append(RunStage(stage.name, begins, own, stage.updates))
         begins += stage.updates
-    return stages or [RunStage("", 0, settings[0], scenario.max_updates)]
+    return stages or [RunStage("", 0, settings[0], scenario.max_updates, scenario.made_before)]
 
 
 def stage_at(stages: list[RunStage], update: int) -> int:

@@ -113,7 +113,7 @@ def _make_files_absolute(content: dict[str, Any], folder: Path) -> None:
 
 def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
     """The problems of a file in order, each with its line."""
-    known = [name for name in Scenario.__struct_fields__ if name != "origin"]
+    known = [name for name in Scenario.__struct_fields__ if name not in ("made_before", "origin")]
     for key, value in node.value:
         name, line = str(key.value), key.start_mark.line + 1
         if name not in known:

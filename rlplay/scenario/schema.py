@@ -71,6 +71,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     panels: list[str] = []  # the curves and views to begin with, the most important first; others follow
     stage: str = ""  # what the screen gives its room to at first, one of `verbs.STAGES`; empty: as the run suggests
     knobs: list[str] = []  # the settings that the knobs panel shows; empty: all
+    made_before: int = 0  # updates that another trainer has made; of their course there are no weights
     origin: str = ""  # its name on the command line, filled in by `load`: a bundled name or an absolute path
 
 

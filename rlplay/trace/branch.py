@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from rlplay.trace.records import Staged
+from rlplay.trace.records import Staged, Started
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.runfile_format import (
     BRANCHED,
@@ -47,11 +47,14 @@ class Stopped(Exception):
     """The copy was cancelled and removed."""
 
 
-def branch(parent: Path, update: int, path: Path, progress: Callable[[float], bool] = lambda _share: True) -> None:
+def branch(
+    parent: Path, update: int, path: Path, progress: Callable[[float], bool] = lambda _share: True,
+    begun: Started | None = None,
+) -> None:  # fmt: skip
     """Write the run `parent` up to the end of `update` to the new file `path`; the parent may still be growing.
 
-    `progress` is called with the share of the records copied so far, from 0 to 1; if it returns False, this raises
-    Stopped.
+    The copy begins as the parent did, or as `begun` says. `progress` is called with the share of the records copied so
+    far, from 0 to 1; if it returns False, this raises Stopped.
     Raises RunFileError if the run has not finished that update, or if a file cannot be read or written.
     """
     with closing(RunReader(parent)) as reader:
@@ -59,7 +62,7 @@ def branch(parent: Path, update: int, path: Path, progress: Callable[[float], bo
         if update and update not in finished:
             have = f"it has reached update {finished[-1]}" if finished else "it has no finished update yet"
             raise RunFileError(f"{parent} cannot be branched at update {update}; {have}")
-        started = msgspec.structs.replace(reader.started, run_id=uuid.uuid4().hex)
+        started = begun or msgspec.structs.replace(reader.started, run_id=uuid.uuid4().hex)
         if path.exists():
             raise existing(path)
         draft, snapshots = draft_of(path), snapshots_folder(path)
