@@ -115,7 +115,7 @@ class Rehearsal:
 
     def __init__(self, trial: Trial, run: Evidence) -> None:
         """`run` is the evidence in which the finding was found."""
-        self.trial, self.done = trial, False
+        self.trial, self.done, self._evidence = trial, False, run
         self.measure: Measure = measure(run, trial.finding)
         self._branches = [_Branch(each, run, trial.since) for each in trial.branches]
 
@@ -124,6 +124,14 @@ class Rehearsal:
         self.done = self.done or answer.done
         if 0 <= answer.index < len(self._branches):
             self._branches[answer.index].take(answer)
+
+    def begin(self, place: int, remedy: Remedy) -> None:
+        """Rehearse a remedy at a place: one more, or again what did not come to its end."""
+        self._branches[place : place + 1] = [_Branch(remedy, self._evidence, self.trial.since)]
+
+    def evidence(self, place: int) -> Evidence | None:
+        """What the updates of a branch have shown so far; None before the first has ended."""
+        return self._branches[place].evidence if place < len(self._branches) else None
 
     @property
     def under_way(self) -> tuple[int, int]:
