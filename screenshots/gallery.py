@@ -37,6 +37,7 @@ from rlplay.verbs import PANELS, STAGES, VERBS, VIEWS
 from screenshots.stand_in import LESSON, LOG, UPDATES, StandIn
 from tests.recorded import synthetic_evaluated, synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.patches import no_idle_time
+from tests.ui.rehearsed import cut
 from tests.ui.stage import CHOSEN, settled, until
 
 SIZES = (80, 24), (120, 35), (160, 45), (240, 67)
@@ -156,6 +157,15 @@ async def _forgetting(scene: Scene) -> None:
     await scene.pilot.pause()
 
 
+async def _repair(scene: Scene) -> None:
+    """Most answers of the newest update are cut; longer ones are tried."""
+    scene.one.records(cut(UPDATES + 1))
+    scene.one.status(UPDATES + 1)
+    await scene.settle()
+    await scene.press("h", "exclamation_mark")
+    await until(scene.pilot, lambda: scene.app.screen.tried.best is not None)
+
+
 async def _labels(scene: Scene) -> None:
     scene.one.records(synthetic_update(UPDATES + 1, generations=2)[:1])
     scene.one.put(Status(False, UPDATES, "score", CHOSEN, [0], asks=[0, 1, 2], waits=True))
@@ -223,7 +233,7 @@ OCCASIONS: dict[str, Occasion] = {
     "forgetting": _forgetting,
     "leaving": lambda scene: scene.press("q"),
 }
-ENDING: dict[str, Occasion] = {"labels": _labels, "labels chosen": _chosen, "ended": _ended}
+ENDING: dict[str, Occasion] = {"labels": _labels, "labels chosen": _chosen, "repair": _repair, "ended": _ended}
 """What has to happen for a picture that no verb alone leads to: as a run begins, in its course, and at its end."""
 
 

@@ -34,7 +34,9 @@ from rlplay.trace.questions import (
     Weighed,
     WhatIf,
 )
+from rlplay.trace.rehearsals import Rehearse
 from tests.recorded import TEMPLATE, VOCABULARY
+from tests.ui.rehearsed import answers
 from tests.ui.stage import Fed
 
 LESSON = [
@@ -55,6 +57,8 @@ class StandIn(Fed):
 
     async def send(self, command: AnyCommand) -> None:
         await super().send(command)
+        if isinstance(command, Rehearse):
+            self.put(*answers(command))
         answer = _answer(command)
         if answer is not None:
             self.put(answer)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from rlplay.link.messages import Pause
 from rlplay.trace.kinds import SomeSettings
 from rlplay.ui.labels.labels import label
 from rlplay.ui.main.playground import Action, Playground
@@ -49,6 +51,35 @@ async def _health(play: Playground, _argument: Any) -> None:
     from rlplay.ui.health.health_screen import HealthScreen
 
     play.app.push_screen(HealthScreen(play.session))
+
+
+async def _try(play: Playground, argument: Any) -> None:
+    """Try settings against a problem of the run, whose name the argument may be."""
+    from rlplay.ui.compare.branch_screen import BranchScreen
+    from rlplay.ui.health.health_screen import HealthScreen
+    from rlplay.ui.health.repair_screen import RepairScreen
+    from rlplay.ui.health.to_try import to_try
+
+    session, tried = play.session, to_try(play.session, argument)
+    if isinstance(tried, str):
+        play.app.notify(tried, severity="warning", markup=False)
+        return
+    started, since = session.run.started, tried.trial.since
+    assert started is not None
+
+    def draft(take: Callable[[SomeSettings | None], None]) -> None:
+        play.app.push_screen(BranchScreen(session, started, since, "What else should be tried?"), take)
+
+    def go_on(changes: SomeSettings | None) -> None:
+        if changes is not None:
+            if isinstance(play.app.screen, HealthScreen):
+                play.app.screen.dismiss()
+            play.app.run_worker(play.other_runs.branch_off(since, changes), group="branch", exclusive=True)
+
+    if session.status is not None and session.status.running:
+        await play.send(Pause(), "pausing")
+    session.rehearsing = tried
+    play.app.push_screen(RepairScreen(session, tried, session.source.send, draft), go_on)
 
 
 async def _held_out(play: Playground, _argument: Any) -> None:
@@ -122,6 +153,7 @@ ACTIONS: dict[str, Action] = {
     "surrogate": _surrogate,
     "reach": _reach,
     "health": _health,
+    "try": _try,
     "held_out": _held_out,
     "morph": _morph,
     "log": _log,

@@ -25,16 +25,8 @@ from rlplay.ui.session.sources import ReplaySource
 from rlplay.ui.words.diagnoses import warning
 from rlplay.ui.words.narration import DETAILS
 from tests.recorded import synthetic_started, synthetic_update
+from tests.ui.rehearsed import cut
 from tests.ui.stage import on_screen, pressed, settled, until
-
-
-def cut(number):
-    """The records of an update of which 9 of 16 answers were cut."""
-    short = np.array([1] * 9 + [0] * 7, dtype=np.uint8)
-    return [
-        msgspec.structs.replace(record, truncated=short) if isinstance(record, Sampled) else record
-        for record in synthetic_update(number)
-    ]
 
 
 def health_text(app) -> str:

@@ -16,7 +16,7 @@ OPENS = {
     "SortScreen": "sort", "TimelineScreen": "timeline", "ColoursScreen": "colours",
     "MomentsScreen": "moments", "CompareMomentsScreen": "compare",
     "SurrogateScreen": "surrogate", "ReachScreen": "reach", "WritingScreen": "write",
-    "WeightsScreen": "weights", "TeachersScreen": "teachers",
+    "WeightsScreen": "weights", "TeachersScreen": "teachers", "RepairScreen": "try",
 }  # fmt: skip
 """The verb that opens a dialogue: its key closes it again."""
 

@@ -37,8 +37,8 @@ def test_without_a_file_every_key_is_what_it_was(keys):
 
 def test_every_verb_with_a_key_can_have_another():
     assert {verb.name for verb in VERBS.values() if verb.keys} <= set(actions(RlplayApp))
-    assert keymap({"update": "U", "run": "f6", "find": "ctrl+f", "help": "!"}, RlplayApp) == {
-        "update": "U", "run": "f6", "find": "ctrl+f", "help": "exclamation_mark",
+    assert keymap({"update": "U", "run": "f6", "find": "ctrl+f", "help": "%"}, RlplayApp) == {
+        "update": "U", "run": "f6", "find": "ctrl+f", "help": "percent_sign",
     }  # fmt: skip
 
 

@@ -15,16 +15,18 @@ class BranchScreen(KnobsScreen):
 
     VERBS_ON_CHANGES: ClassVar[set[str]] = {"reset", "compare"}
 
-    def __init__(self, session: Session, started: Started, number: int) -> None:
-        """A branch of the session's run from the end of update `number`."""
+    def __init__(self, session: Session, started: Started, number: int, question: str = "") -> None:
+        """A branch of the session's run from the end of update `number`, or what else the `question` asks for."""
         super().__init__(session.settings_after(number), scenario_of(started), step_word=session.step_word)
-        self._number = number
+        self._number, self._question = number, question
         looked_at = session.older_update
         self._unfinished = looked_at if looked_at is not None and number == session.run.finished < looked_at else None
 
     @property
     def title_line(self) -> str:
         """The upper line of the frame: where the branch starts."""
+        if self._question:
+            return self._question
         begin = f"update {self._number}" if self._number else "the start"
         if self._unfinished is not None:
             return f"Branch from {begin}, because {self._unfinished} is not finished yet"

@@ -89,3 +89,14 @@ def sparkline(values: Sequence[float], cells: int) -> str:
     low, high = min(finite, default=0.0), max(finite, default=0.0)
     spread = high - low or 1.0
     return "".join(BARS[1 + round(7 * (value - low) / spread)] if math.isfinite(value) else " " for value in shown)
+
+
+def tall_bars(values: Sequence[float], low: float, high: float, lines: int = 2) -> list[str]:
+    """A bar for each of `values`, `lines` high for `high`, as lines from the top; `low` has an eighth of a cell.
+
+    What is not finite, or beyond the two, is blank.
+    """
+    most, spread = 8 * lines - 1, high - low or 1.0
+    shown = [low <= value <= high for value in values]
+    eighths = [1 + round(most * (x - low) / spread) if fits else 0 for x, fits in zip(values, shown, strict=True)]
+    return ["".join(BARS[max(0, min(8, each - 8 * line))] for each in eighths) for line in reversed(range(lines))]

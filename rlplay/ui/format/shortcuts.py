@@ -20,6 +20,7 @@ KEY_NAMES = {
     "less_than_sign": "<",
     "greater_than_sign": ">",
     "number_sign": "#",
+    "exclamation_mark": "!",
     "left": "←",
     "right": "→",
     "up": "↑",

@@ -55,6 +55,7 @@ class HealthScreen(Following[None]):
     SECONDS = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "knobs", "knobs", id="knobs"),
+        Binding("exclamation_mark", "try", "try a repair", id="try"),
         Binding("escape,h,q", "dismiss", "close"),
     ]
 
@@ -101,7 +102,8 @@ class HealthScreen(Following[None]):
     def _keys(self, found: list[Finding]) -> Content:
         enter = "`enter` look at it · " * any(finding.place is not None for finding in found)
         knobs = "`k` knobs · " * (self._session.place == "live")
-        return keyed(f"{enter}{knobs}`esc` close")
+        tries = "`!` try a repair · " * bool(found)
+        return keyed(f"{enter}{tries}{knobs}`esc` close")
 
     def _list(self, found: list[Finding], run: Evidence | None) -> None:
         if found == self._found:
@@ -133,6 +135,11 @@ class HealthScreen(Following[None]):
             panel.scroll_page_down(animate=False)
         else:
             panel.scroll_page_up(animate=False)
+
+    def action_try(self) -> None:
+        """Try what may help against the chosen problem."""
+        at = self.query_one(OptionList).highlighted
+        self.post_message(Perform("try", self._found[at].name if self._found and at is not None else None))
 
     def action_knobs(self) -> None:
         """Open the settings, at the one that the chosen finding names first."""

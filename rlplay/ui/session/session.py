@@ -30,6 +30,7 @@ from rlplay.trace.questions import (
     Weighed,
 )
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound, Sampled, SettingsChange, Started
+from rlplay.trace.rehearsals import Rehearsed
 from rlplay.trace.run import Run
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.teachers import TakenAway, Taught, TaughtCourse
@@ -38,6 +39,7 @@ from rlplay.ui.session.digesting import Digesting
 from rlplay.ui.session.happenings import Happening, Moved, Restored
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.session.reaching import Reaching
+from rlplay.ui.session.rehearsing import Rehearsing
 from rlplay.ui.session.source import Source
 from rlplay.ui.session.teachers import Teachers
 from rlplay.ui.session.weighing import Weighing
@@ -74,6 +76,7 @@ class Session:
         self.teachers = Teachers()
         self.judged: Judged | None = None  # the last answer about a pair
         self.reaching: Reaching | None = None  # what was asked last about another reward
+        self.rehearsing: Rehearsing | None = None  # the repair that was tried last
         self.version = 0  # another one after every change
         self._changed: set[Part] = {"update", "history", "status"}  # since the main screen last looked
         self.looking: int | None = None
@@ -224,6 +227,8 @@ class Session:
                 self.touch("status")
             case Failed():
                 self.failed, self.loading, self.asked, self.going_back_to = event, None, "", None
+                if self.rehearsing is not None:
+                    self.rehearsing.end()
                 self._note(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))
                 self.touch("status", "log")
             case LogLine():
@@ -250,6 +255,9 @@ class Session:
             case Reached():
                 if self.reaching is not None:
                     self.reaching.take(answer)
+            case Rehearsed():
+                if self.rehearsing is not None:
+                    self.rehearsing.take(answer)
             case Tried():
                 self.writing.take(answer)
             case Weighed() | LayersRead() | NeighboursFound():
