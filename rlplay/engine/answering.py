@@ -15,6 +15,7 @@ from rlplay.engine.reach import check_reach, reach
 from rlplay.engine.rehearse import Rehearsing
 from rlplay.engine.state import State
 from rlplay.engine.take_away import TakingAway
+from rlplay.engine.teachers.course import teach_course
 from rlplay.engine.teachers.past import Past
 from rlplay.engine.teachers.teach import teach
 from rlplay.engine.try_code import try_code
@@ -75,7 +76,7 @@ class Answering(TakingAway, Rehearsing):
             case Teach():
                 yield from teach(question, self._past(interrupted))
             case TeachCourse():
-                raise ValueError(f"this engine cannot answer {type(question).__name__} yet")
+                yield from teach_course(question, self._past(interrupted))
             case _:
                 yield from self.probe(question, interrupted)
 

@@ -158,6 +158,13 @@ class FrozenAdapters:
         self.adapters: dict[str, Tensor] = {name: p.detach().clone() for name, p in trained}
         self.off = not any(_changes(name, p) for name, p in self.adapters.items())
 
+    def beside(self, policy: Any) -> FrozenAdapters:
+        """These adapters in a copy of the policy, which they have nothing in common with."""
+        found = FrozenAdapters(policy)
+        found.adapters = {name: adapter.clone() for name, adapter in self.adapters.items()}
+        found.off = self.off
+        return found
+
     def __call__(self, **given: Any) -> Any:
         if not self.off:
             return functional_call(self.policy, self.adapters, kwargs=given)

@@ -21,6 +21,7 @@ from rlplay.engine.replays import Interrupted
 from rlplay.engine.snapshots import SnapshotStore
 from rlplay.engine.stages import stage_at
 from rlplay.engine.state import RunPlan, State, new_optimizer
+from rlplay.engine.target_value import temperature_of
 from rlplay.engine.value_learning import explore
 from rlplay.engine.world_policy import WorldPolicy
 from rlplay.trace.records import Finished
@@ -55,6 +56,15 @@ class Past:
         if found.sampled is None:
             raise ValueError(f"the answers of update {update} were not kept; choose a newer one")
         return found
+
+    @property
+    def temperature(self) -> float:
+        """The present one, so that in the course of a run nothing but the weights differs."""
+        return temperature_of(self.settings_at((self.done + 1, "sample")))
+
+    def apart(self) -> State:
+        """A second state with weights of its own, those of now."""
+        return _apart(self.state, self.state.stage)
 
     def after(self, update: int) -> State:
         """The state after `update`, apart from the run's: from the nearest snapshot, and repeated from there.
@@ -97,9 +107,6 @@ def _apart(state: State, stage: int) -> State:
 def _reference(lm: LanguageModel, policy: Any, changes: bool) -> Any:
     """The reference beside a copy of the policy; it is the run's own, unless it `changes` with the stage."""
     if isinstance(lm.reference, FrozenAdapters):
-        reference = copy.copy(lm.reference)
-        reference.policy = policy
-        reference.adapters = {name: adapter.clone() for name, adapter in lm.reference.adapters.items()}
-        return reference
+        return lm.reference.beside(policy)
     # A world's policies are told how they explore.
     return copy.deepcopy(lm.reference) if changes or isinstance(policy, WorldPolicy) else lm.reference

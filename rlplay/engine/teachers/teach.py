@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from rlplay.engine import ranks
 from rlplay.engine.out_of_memory import is_out_of_memory, release
 from rlplay.engine.stages import stage_at
+from rlplay.engine.teachers.momentum import by_update, of_momentum
 from rlplay.engine.teachers.past import Past
 from rlplay.engine.teachers.shares import Shares, directions, directions_from, shares
-from rlplay.engine.teachers.steps_taken import Vector, dot
+from rlplay.engine.teachers.steps_taken import Vector
 from rlplay.engine.teachers.update_taken import UpdateTaken, update_taken
 from rlplay.trace.teachers import Taught, Teach
 
@@ -49,14 +50,10 @@ def _taught(question: Teach, past: Past) -> Taught:
     return Taught(
         question.target, question.update, question.by, temperature=taken.batch.temperature, steps=len(taken.steps),
         before=taken.before, after=taken.after, shares=shown, batch=own.total, earlier=of_momentum(taken, v),
+        earlier_by=by_update(taken, v, past),
         rest=own.others | ({"weight decay": decay} if decay else {}),
         first_order=sum(step.first_order for step in taken.steps),
     )  # fmt: skip
-
-
-def of_momentum(taken: UpdateTaken, v: Vector) -> float:
-    """What the momentum from before an update did in it: Adam has kept β₁ of it at the first step, and so on."""
-    return dot({name: first * (b := taken.beta1[name]) / (1 - b) for name, first in taken.momentum.items()}, v)
 
 
 def _by_earlier(question: Teach, v: Vector, taken: UpdateTaken, past: Past) -> Shares:
