@@ -161,6 +161,8 @@ class SettingList(Printed, frozen=True, kw_only=True, tag="settings/1"):
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What the shares are in: a token of an answer, a candidate in its place, or a whole answer."""
 
+    held_out: int | None
+    """The update after which the held-out `answer` was given; null: it is one of the update."""
     answer: int
     token: int | None
     """In its answer; null: all tokens that the policy sampled."""
@@ -181,6 +183,7 @@ class TaughtBy(msgspec.Struct, frozen=True, kw_only=True):
     sum: float
     token: int
     """Its token with the largest share, whichever way."""
+    prompt: str
     text: str
     tokens: list[str]
     shares: list[float]
@@ -217,6 +220,8 @@ class Teachers(Printed, frozen=True, kw_only=True, tag="teachers/1"):
     batch: float
     earlier: float
     rest: dict[str, float]
+    sentence: str
+    """The strongest cause in words, as on the screen; empty if `by` is an earlier update."""
     answers: list[TaughtBy]
     """Nearest first, and of those the one that did most."""
     earlier_updates: list[EarlierUpdates]

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import asdict
 
 from rlplay.algorithms.own_choices import functions_in
-from rlplay.api.recorded import RecordedRun
-from rlplay.api.teachers import Asker, Teachers, find_teachers
+from rlplay.api.recorded import RecordedRun, held_out_answers, with_tokens
+from rlplay.api.teachers import Asker, Teachers, find_teachers, target_of
 from rlplay.engine.driver import Driver
 from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.job import new_job
@@ -59,27 +59,37 @@ class Live:
 
     def teachers(
         self,
-        answer: int,
+        answer: int | None = None,
         token: int | None = None,
         *,
         candidate: int | str | None = None,
+        held_out: int | None = None,
         update: int | None = None,
         by: int | None = None,
     ) -> Teachers:
         """Who taught a token of an answer what it does: which tokens moved its log-probability in an update.
 
         `answer` and `token` count from 0, as `run.completions` and `position`; without a token it is the whole answer.
-        `candidate` is another token in its place: its text, if it is on record there, or its id. The newest update
-        moved it unless `update` names another; `by` names an earlier one, whose tokens then have the shares. Training
-        is where it was afterwards. Raises ValueError, one line, if there is no such token or it cannot be told.
+        `candidate` is another token in its place: its text, if it is on record there, or its id. `held_out` is a
+        held-out answer instead, of the newest evaluation by then. The newest update moved it unless `update` names
+        another; `by` names an earlier one, whose tokens then have the shares. Training is where it was afterwards.
+        Raises ValueError, one line, if there is no such token or it cannot be told.
         """
         self._check_open()
-        done = self._driver.status().update
-        if not done:
+        chosen = self._driver.status().update if update is None else update
+        if not chosen:
             raise ValueError("no update has ended yet: update() trains one")
         with RunReader(self.run.path) as reader:
-            chosen = done if update is None else update
-            return find_teachers(Asker(self._driver), reader, chosen, answer, token, candidate, by)
+            own = with_tokens(reader, chosen)
+            if held_out is not None:
+                if not (answer is token is candidate is None):
+                    raise ValueError("held_out is a whole answer; leave out answer, token and candidate")
+                target = self._driver.held_out_target(held_out_answers(reader, chosen), held_out)
+            elif answer is None:
+                raise ValueError("which answer? answer=0 is the first of the update, held_out=0 the first held-out one")
+            else:
+                target = target_of(own, answer, token, candidate)
+            return find_teachers(Asker(self._driver), reader, own, target, answer, by)
 
     def set(self, **settings: Any) -> None:
         """Change settings from the next phase on. Raises ValueError, one line, if they do not fit together."""

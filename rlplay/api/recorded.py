@@ -11,7 +11,7 @@ from rlplay.export.completion_rows import rows, token_columns
 from rlplay.foreign.copy import run_file
 from rlplay.scenario.load_plugins import join
 from rlplay.trace.kinds import SomeSettings
-from rlplay.trace.records import Array
+from rlplay.trace.records import Array, Evaluated
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 
@@ -108,6 +108,14 @@ def with_tokens(reader: RunReader, number: int) -> Update:
         kept = [update for update in reader.detailed() if update > number]
         instead = f"; of the later updates, {kept[0]} is the first that has them" if kept else ""
         raise ValueError(f"{reader.path}: update {number} has no tokens, or they were thinned out{instead}")
+    return found
+
+
+def held_out_answers(reader: RunReader, number: int) -> Evaluated:
+    """The newest held-out answers up to after an update. Raises ValueError, one line, if there are none."""
+    found = reader.held_out(number)
+    if found is None:
+        raise ValueError(f"{reader.path}: there are no held-out answers up to update {number}")
     return found
 
 

@@ -51,8 +51,8 @@ class Teachers:
     taught: Taught
     of: Update
     """The update whose tokens have shares."""
-    completion: int
-    """The answer in question, from 0; it belongs to `update`."""
+    completion: int | None
+    """The answer of `update` that the target is from, counted from 0; None: no answer has it."""
     asker: Asker
 
     @property
@@ -123,8 +123,12 @@ class Teachers:
         The update is taken once more, all else the same. This is no sum of shares, because Adam divides by the size of
         the gradient that is left. Raises ValueError, one line, if there is no such answer or the engine refuses.
         """
-        taken = self.asker.answer(TakeAway(self.taught.target, self.update, tokens_of(self._own(), answers)), TakenAway)
+        taken = self.take_away(answers)
         return taken.without - taken.before
+
+    def take_away(self, answers: Sequence[int]) -> TakenAway:
+        """The measurement of `without` in full."""
+        return self.asker.answer(TakeAway(self.taught.target, self.update, tokens_of(self._own(), answers)), TakenAway)
 
     def _own(self) -> Update:
         if self.by != self.update:
@@ -133,32 +137,36 @@ class Teachers:
 
 
 def find_teachers(
-    asker: Asker,
-    reader: RunReader,
-    update: int,
-    answer: int,
-    token: int | None = None,
-    candidate: int | str | None = None,
-    by: int | None = None,
+    asker: Asker, reader: RunReader, update: Update, target: Target, answer: int | None, by: int | None = None
 ) -> Teachers:
-    """What moved a token of an answer, another `candidate` in its place, or the whole answer; all count from 0.
+    """What moved a target in `update`, asked at its `answer`, or None of a held-out one.
 
-    Raises ValueError, one line, if the run has no such token or update, or the engine refuses.
+    `by` is the update whose tokens get shares, if another one. Raises ValueError, one line, if the run does not have
+    its tokens, or the engine refuses.
     """
-    own = with_tokens(reader, update)
-    target = target_of(own, answer, token, candidate)
-    taught = asker.answer(Teach(target, update, update if by is None else by), Taught)
-    of = own if taught.by == update else with_tokens(reader, taught.by)
+    taught = asker.answer(Teach(target, update.number, update.number if by is None else by), Taught)
+    of = update if taught.by == update.number else with_tokens(reader, taught.by)
     if len(taught.shares) != of.tokens:
         raise ValueError(
             f"update {taught.by} was repeated with {len(taught.shares)} tokens, and has {of.tokens} on record: this "
             "machine, or these versions, give other numbers than those of the run"
         )
-    return Teachers(taught, of, answer, asker)
+    return Teachers(taught, of, answer if answer is not None and _wrote(update, answer, target) else None, asker)
+
+
+def _wrote(update: Update, answer: int, target: Target) -> bool:
+    """Whether an answer begins with the target, which then is no other candidate."""
+    assert update.sampled is not None
+    start, end = update.sampled.offsets[answer : answer + 2].tolist()
+    beginning: list[int] = update.sampled.token_ids[start : min(end, start + len(target.answer_ids))].tolist()
+    return beginning == target.answer_ids
 
 
 def target_of(update: Update, answer: int, token: int | None, candidate: int | str | None) -> Target:
-    """What is asked about. Raises ValueError, one line."""
+    """A token of an answer, another `candidate` in its place, or the whole answer; all count from 0.
+
+    Raises ValueError, one line, if there is no such token or candidate.
+    """
     if token is None:
         if candidate is not None:
             raise ValueError("a candidate is one in the place of a token; say which token")

@@ -103,7 +103,7 @@ def test_code_that_a_scenario_names_runs_only_if_trusted(tmp_path: Path) -> None
 
 def test_the_examples_of_the_docs_run_one_after_the_other() -> None:
     blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names: dict[str, Any] = {}
     for block in blocks:
         exec(block, names)

@@ -12,8 +12,9 @@ import pytest
 
 from rlplay.cli import teachers
 from rlplay.engine import asked_run
+from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.teachers import Move, TakeAway, TakenAway, Taught, TaughtCourse, Teach, TeachCourse
+from rlplay.trace.teachers import Move, TakeAway, TakenAway, Target, Taught, TaughtCourse, Teach, TeachCourse
 
 
 class MadeUpEngine:
@@ -22,6 +23,9 @@ class MadeUpEngine:
     def __init__(self, run: Path, refused: str = "") -> None:
         self.run, self.refused = run, refused
         self.asked: list[Any] = []
+
+    def held_out_target(self, held_out: Evaluated, index: int) -> Target:
+        return Target([1], [ord(character) for character in held_out.completions[index]], [0])
 
     def answers(self, question: Any, interrupted: Callable[[], bool]) -> Iterator[Any]:
         self.asked.append(question)

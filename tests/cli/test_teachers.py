@@ -29,14 +29,14 @@ def test_shares_are_printed_by_answer(engine: MadeUpEngine, capsys: pytest.Captu
     assert (status, err) == (0, "")
     assert "\x1b" not in out
     lines = out.splitlines()
-    assert "token 2 of answer 3: probability 0.368 → 0.607" in lines[0]
-    assert "measured  +0.5000" in lines
+    assert "token 2 of answer 3" in lines[0]
+    assert lines[2].startswith("Update 2: .368 → .607")
     names = ("same answer", "same prompt", "other prompts", "earlier updates")
     starts = [next(at for at, line in enumerate(lines) if line.startswith(name)) for name in names]
     assert starts == sorted(starts)
     assert lines[starts[0] + 1].split()[0] == "3"
     assert {lines[at].split()[0] for at in range(starts[1] + 1, starts[2])} == {"2", "4"}, "the first has no share"
-    assert lines[-1].split() == ["update", "1", "+0.250"]
+    assert lines[-1].split() == ["update", "1", "+.250"]
     assert all(len(line) <= 110 for line in lines)
 
 
@@ -73,9 +73,22 @@ def test_a_candidate_an_earlier_update_and_a_whole_answer(
     assert (engine.asked[-1].by, engine.asked[-1].target.answer_ids[-1]) == (1, second)
     called(capsys, "teachers", str(engine.run), *PLACE, "--candidate", sampled.pieces[second])
     assert engine.asked[-1].target.answer_ids[-1] == second
+    assert "same answer" not in called(capsys, "teachers", str(engine.run), *PLACE, "--candidate", f"#{second}")[1]
     status, out, _ = called(capsys, "teachers", str(engine.run), *PLACE[:4])
     assert (status, engine.asked[-1].target.places) == (0, list(range(int(np.diff(sampled.offsets)[2]))))
-    assert "log-probability −1.000 → −0.500" in out
+    assert "answer 3, all its tokens" in out
+
+
+def test_a_held_out_answer(engine: MadeUpEngine, capsys: pytest.CaptureFixture[str]) -> None:
+    given = "teachers", str(engine.run), "--update", "2", "--held-out", "2"
+    _, out, _ = called(capsys, *given, "--json")
+    found = msgspec.json.decode(out, type=Teachers)
+    assert (found.target.held_out, found.target.answer, found.target.token) == (2, 1, None)
+    assert found.target.text == "3 + 4 = 8<|end|>"
+    assert engine.asked[-1].target.answer_ids == [ord(character) for character in found.target.text]
+    assert {each.nearness for each in found.answers} == {"other prompts"}
+    _, out, _ = called(capsys, *given)
+    assert "held-out answer 2 after update 2, all its tokens" in out
 
 
 def test_a_course_has_a_row_for_each_update(engine: MadeUpEngine, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,8 +96,7 @@ def test_a_course_has_a_row_for_each_update(engine: MadeUpEngine, capsys: pytest
     course = msgspec.json.decode(out, type=TeachersCourse)
     assert [(each.since, each.update, each.predicted) for each in course.moves] == [(0, 1, 0.375), (1, 3, 0.4375)]
     _, out, _ = called(capsys, "teachers", str(engine.run), *PLACE, "--course")
-    assert "probability 0.223 → 0.607" in out
-    assert out.splitlines()[-1].startswith("updates 2–3")
+    assert out.splitlines()[-1].split()[:5] == ["updates", "2–3", ".368", ".607", "+.500"]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +107,10 @@ def test_a_course_has_a_row_for_each_update(engine: MadeUpEngine, capsys: pytest
         (["--update", "2", "--answer", "1", "--token", "99"], "tokens; there is no token 99"),
         (["--update", "2", "--answer", "1", "--without", "17"], "there is no answer 17"),
         (["--update", "2", "--answer", "0"], "a whole number, 1 or more"),
+        (["--update", "2"], "which answer?"),
+        (["--update", "2", "--held-out", "3"], "held-out answers 1 to 2, no 3"),
+        (["--update", "1", "--held-out", "1"], "there are no held-out answers up to update 1"),
+        ([*PLACE, "--held-out", "1"], "omit --answer, --token and --candidate"),
         ([*PLACE, "--candidate", "never"], "no candidate there is 'never'"),
         ([*PLACE[:4], "--candidate", "3"], "say which token"),
         ([*PLACE, "--course", "--by", "1"], "omit --by and --without"),
