@@ -40,6 +40,7 @@ from rlplay.engine.stopwatch import Stopwatch, spent_on
 from rlplay.engine.update_end import UpdateEnd
 from rlplay.engine.value_learning import explore
 from rlplay.engine.vine import Vining
+from rlplay.engine.withheld import check_tokens
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
 from rlplay.trace.kinds import SomeSettings
@@ -58,6 +59,7 @@ from rlplay.trace.records import (
     Staged,
     Started,
     Stepped,
+    Withheld,
 )
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.settings_timeline import Point, SettingsTimeline, next_point
@@ -92,7 +94,8 @@ class Driver(Answering):
         if self._job.resume:
             with RunReader(path) as reader:
                 started, self._timeline = reader.started, reader.timeline()
-                self._state.choices = {(label.update, label.pair): label.choice for label in reader.labels()}
+                self._state.choices = {(each.update, each.pair): each.choice for each in reader.every(Labelled)}
+                self._state.withheld = {each.update: each.tokens for each in reader.every(Withheld)}
                 reached, branched = max(reader.updates(), default=0), reader.branched
             for settings in self._timeline.ever():
                 allow_running(settings)
@@ -104,6 +107,7 @@ class Driver(Answering):
         self._sink(started)
         if self._job.resume:
             self._arrive(reached, branched)
+            self._forget_withheld()
         self._remark()
         self._cross()
         self._moments: Iterator[Moment] = measured(train(self._state, self._plan))
@@ -177,6 +181,22 @@ class Driver(Answering):
         self._state.choices[self._point[0], pair] = choice
         self._emit(Labelled(update=self._point[0], pair=pair, choice=choice))
 
+    def withhold(self, update: int, tokens: list[int]) -> None:
+        """Take the credit of tokens away in `update`, the next one that begins; without tokens, give it back.
+
+        Raises ValueError, one line, if that is not the next one, or the tokens are no places.
+        """
+        if not (self._at_border and update == self._done + 1):
+            raise ValueError(
+                f"credit is taken away before an update begins: go to the end of update {update - 1} first"
+            )
+        if self._settings_at((update, "update")).loss_type == "reward":
+            raise ValueError(f"update {update} teaches the reward model, so its tokens have no credit")
+        if tokens:
+            check_tokens(tokens)
+        self._state.withheld = self._state.withheld | {update: tokens}
+        self._emit(Withheld(update=update, tokens=tokens))
+
     def rewind(self, update: int) -> None:
         """Go back to the end of `update` (0: the start), settings included; an update under way is given up.
 
@@ -187,6 +207,7 @@ class Driver(Answering):
             raise ValueError(f"cannot rewind to update {update}: this run has reached update {reached}")
         self._go_to(update)
         self._state.choices = {place: choice for place, choice in self._state.choices.items() if place[0] <= update}
+        self._forget_withheld()
         self._store.forget_after(update)
         self._emit(Rewound(update=update, abandoned=reached, asked=True))
 
@@ -324,6 +345,10 @@ class Driver(Answering):
         self._writer.append(record)
         self._timeline.add(record)
         self._sink(record)
+
+    def _forget_withheld(self) -> None:
+        """What was withheld at the end of the last finished update, or earlier, stays, as a changed setting does."""
+        self._state.withheld = {at: tokens for at, tokens in self._state.withheld.items() if at <= self._done + 1}
 
     def _ends(self, moment: Moment, until: Until) -> bool:
         match until:

@@ -26,6 +26,7 @@ from rlplay.engine.run_status import RunStatus
 from rlplay.link.messages import (
     Advance,
     AnyCommand,
+    AnySetting,
     Begin,
     EndProbe,
     Failed,
@@ -40,6 +41,7 @@ from rlplay.link.messages import (
     Status,
     Stop,
     Trust,
+    Withhold,
 )
 from rlplay.link.server import PATIENCE, ScreenLink
 from rlplay.supervisor import end_with_parent
@@ -87,7 +89,7 @@ class CommandLoop:
                     case Rewind():
                         self._rest = None
                         self._change(command)
-                    case Set() | Prefer() | RecordView():
+                    case Set() | Prefer() | Withhold() | RecordView():
                         self._change(command)
                         self._go_on()
                     case Begin():
@@ -151,7 +153,7 @@ class CommandLoop:
                 self._steps.clear()
         return True
 
-    def _change(self, command: Set | Rewind | Prefer | RecordView) -> None:
+    def _change(self, command: AnySetting) -> None:
         try:
             match command:
                 case Set():
@@ -160,6 +162,8 @@ class CommandLoop:
                     self._driver.rewind(command.update)
                 case Prefer():
                     self._driver.prefer(command.pair, command.choice)
+                case Withhold():
+                    self._driver.withhold(command.update, command.tokens)
                 case RecordView():
                     self._driver.look(command.lens, command.completion, command.token)
         except RunFileError:

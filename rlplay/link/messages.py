@@ -63,6 +63,17 @@ class Prefer(Command, frozen=True):
     choice: Choice
 
 
+class Withhold(Command, frozen=True):
+    """Take the credit of tokens away in update `update`, the next one that begins; without tokens, give it back.
+
+    `tokens` are places in the flat token arrays that the update will have. A replay repeats its answers, so they are
+    known from the first time. Refused with a Notice if another update begins next, or one is under way.
+    """
+
+    update: int
+    tokens: list[int]
+
+
 class RecordView(Command, frozen=True):
     """What the user has before them, noted in the run: a colour, "auto" for the phase's own, and a token."""
 
@@ -72,7 +83,7 @@ class RecordView(Command, frozen=True):
 
 
 class EndProbe(Command, frozen=True):
-    """Do not go on with the `Continue`, `Estimate` or `Recall` under way."""
+    """Do not go on with the answer to a question that is under way."""
 
 
 class Stop(Command, frozen=True):
@@ -136,7 +147,9 @@ class Failed(Event, frozen=True):
     detail: str = ""
 
 
-AnyCommand = Trust | Begin | Advance | Pause | Set | Rewind | Prefer | RecordView | EndProbe | Stop | AnyQuestion
+AnySetting = Set | Rewind | Prefer | Withhold | RecordView
+"""What changes a run without moving it on."""
+AnyCommand = Trust | Begin | Advance | Pause | AnySetting | EndProbe | Stop | AnyQuestion
 AnyEvent = Loading | Recorded | Status | LogLine | Failed | AnyAnswer
 
 COMMANDS: Codec[AnyCommand] = Codec(AnyCommand)

@@ -17,6 +17,7 @@ from rlplay.scenario.script import (
     Ask,
     Change,
     Exercise,
+    Moving,
     Pace,
     PreferStep,
     RewindStep,
@@ -25,6 +26,7 @@ from rlplay.scenario.script import (
     Step,
     Train,
     Watch,
+    WithholdStep,
     Write,
     You,
 )
@@ -58,6 +60,7 @@ class ScriptEngine(Protocol):
     async def rewind(self, update: int) -> bool: ...  # -1: an undo at the start of the run
     async def set(self, settings: SomeSettings) -> None: ...
     async def prefer(self, pair: int, choice: Choice) -> None: ...
+    async def withhold(self, tokens: list[int]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Reveal:
     asked: Ask | None
 
 
-Action = Say | Ask | You | Exercise | Write | Watch | Train | Change | PreferStep | RewindStep | ScreenVerb | Reveal
+Action = Say | Ask | You | Exercise | Write | Watch | Moving | ScreenVerb | Reveal
 
 
 class ScriptPlayer:
@@ -137,15 +140,22 @@ class ScriptPlayer:
                 return await self._engine.advance(until, count)
             case RewindStep():
                 return await self._engine.rewind(goes_back_to(step, self._engine.update, self._engine.under_way))
-            case Change(settings):
-                await self._engine.set(settings)
-            case PreferStep(choices):
-                await self._prefer(choices)
+            case Change() | PreferStep() | WithholdStep():
+                await self._arrange(step)
             case ScreenVerb(verb, argument):
                 self._presenter.look(verb, argument)
             case Reveal(claims, asked):
                 self._reveal(claims, asked)
         return True
+
+    async def _arrange(self, step: Change | PreferStep | WithholdStep) -> None:
+        match step:
+            case Change(settings):
+                await self._engine.set(settings)
+            case PreferStep(choices):
+                await self._prefer(choices)
+            case WithholdStep(tokens):
+                await self._engine.withhold(tokens)
 
     async def _exercise(self, step: Exercise) -> bool:
         if not await self._presenter.turn(step):

@@ -1,7 +1,8 @@
 """Turns what a user did in a recorded run into a script that repeats it, bit for bit on the same device.
 
-A run records changed settings, labels and rewinds. With each of them, and whenever the run went on, it records the
-colour and the token that the user looked at. Each record has its place between the phases of an update.
+A run records changed settings, labels, credit that was taken away, and rewinds. With each of them, and whenever the run
+went on, it records the colour and the token that the user looked at. Each record has its place between the phases of an
+update.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rlplay.trace.records import AnyRecord, Changed, Labelled, Looked, Rewound
+from rlplay.trace.records import AnyRecord, Changed, Labelled, Looked, Rewound, Withheld
 from rlplay.trace.update import PHASES
 
 Entry = dict[str, Any]
@@ -43,6 +44,9 @@ class _ScriptWriter:
             case Changed():
                 self._go_to(update - 1, PHASES.index(record.phase))
                 self.script.append({"set": {record.name: record.value}})
+            case Withheld():
+                self._go_to(update - 1, 0)
+                self.script.append({"withhold": record.tokens})
             case Labelled():
                 self._labels.setdefault(update, {})[record.pair] = record.choice
             case Looked():

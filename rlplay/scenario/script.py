@@ -19,6 +19,7 @@ script:
   - token: 3                                    # also phase, step, update, run; 1 without a number
   - set: {beta: 0.1, temperature: 0.8}
   - prefer: [a, b, skip]                        # labels for the next pairs, with labeller=user, after `phase: 1`
+  - withhold: [3, 4]                            # takes the credit of tokens of the next update away
   - undo:                                       # rewinds by one update
   - rewind: 0                                   # to the state after this update
   - probe: {prompt: "What is 2+2?", then: value}   # or samples, greedy, course; or completion and token; force: "2"
@@ -36,7 +37,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -44,6 +45,7 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import check
 from rlplay.exercises import exercise_called
 from rlplay.scenario.claim import Bounds, Expect, parse_expect
+from rlplay.scenario.screen_arguments import check_focus, check_mapping
 from rlplay.spelling import did_you_mean
 from rlplay.trace.find import parse as parse_find
 from rlplay.trace.kinds import SomeSettings
@@ -102,6 +104,12 @@ class PreferStep(msgspec.Struct, frozen=True):
     choices: list[Choice]
 
 
+class WithholdStep(msgspec.Struct, frozen=True):
+    """Take the credit of these tokens of the next update away; of none: give it back."""
+
+    tokens: list[int]
+
+
 class You(msgspec.Struct, frozen=True):
     """Tell the learner to do something, and wait until it is done; `step` does the same."""
 
@@ -148,7 +156,9 @@ class ScreenVerb(msgspec.Struct, frozen=True):
     argument: Any
 
 
-Step = Say | Ask | You | Exercise | Write | Watch | Train | Change | PreferStep | RewindStep | ScreenVerb | Expect
+Moving = Train | Change | PreferStep | WithholdStep | RewindStep
+"""The steps that move the engine."""
+Step = Say | Ask | You | Exercise | Write | Watch | Moving | ScreenVerb | Expect
 
 
 def parse(script: list[dict[str, Any]]) -> list[Step]:
@@ -297,6 +307,12 @@ def _prefer(verb: str, argument: Any) -> PreferStep:
     return PreferStep(choices)
 
 
+def _withhold(verb: str, argument: Any) -> WithholdStep:
+    if not isinstance(argument, list) or any(type(each) is not int for each in argument):
+        raise ValueError(f"{verb} takes a list of places of tokens, as in [3, 4]; got {quote(argument)}")
+    return WithholdStep(argument)
+
+
 def _look(verb: str, argument: Any) -> ScreenVerb:
     if argument is None and verb not in ("curve", "focus", "sort", "stage", "maths"):
         return ScreenVerb(verb, None)
@@ -318,9 +334,9 @@ def _look(verb: str, argument: Any) -> ScreenVerb:
 
             term_called(_text(verb, argument))
         case "focus":
-            _check_focus(argument)
+            check_focus(argument)
         case "probe" | "teachers":
-            _check_mapping(verb, argument)
+            check_mapping(verb, argument)
         case _:
             _refuse(verb, argument)
     return ScreenVerb(verb, argument)
@@ -346,34 +362,6 @@ def _known(what: str, name: Any, known: Sequence[str]) -> None:
         raise ValueError(f"unknown {what} {quote(str(name))}{did_you_mean(str(name), known)}")
 
 
-def _check_focus(argument: Any) -> None:
-    fits = isinstance(argument, dict) and bool(argument) and set(argument) <= {"completion", "token"}
-    if not fits or any(type(value) is not int or value < 0 for value in cast("dict[str, Any]", argument).values()):
-        raise ValueError("focus takes a mapping with completion and token, each a whole number from 0")
-
-
-_MAPPINGS: dict[str, dict[str, type]] = {
-    "probe": {
-        "prompt": str, "columns": dict, "plain": bool, "completion": int, "token": int, "force": str, "then": str,
-    },
-    "teachers": {"completion": int, "token": int, "candidate": str},
-}  # fmt: skip
-"""What the values are that a verb takes by name."""
-
-
-def _check_mapping(verb: str, argument: Any) -> None:
-    types = _MAPPINGS[verb]
-    if not isinstance(argument, dict):
-        raise ValueError(f"{verb} takes a mapping with some of {', '.join(types)}; got {quote(argument)}")
-    for name, value in argument.items():
-        if name not in types:
-            raise ValueError(f"{verb} takes no {quote(name)}{did_you_mean(str(name), list(types))}")
-        if type(value) is not types[name]:
-            raise ValueError(f"{name} of {verb} takes a value of type {types[name].__name__}; got {quote(value)}")
-    if argument.get("then", "value") not in (known := ("samples", "value", "greedy", "course")):
-        raise ValueError(f"then of {verb} is one of {', '.join(known)}; got {quote(argument['then'])}")
-
-
 _READERS: dict[str, Callable[[str, Any], Step]] = {
     "say": _words,
     "you": _you,
@@ -383,6 +371,7 @@ _READERS: dict[str, Callable[[str, Any], Step]] = {
     "ask": _ask,
     "set": _change,
     "prefer": _prefer,
+    "withhold": _withhold,
     "rewind": lambda verb, argument: RewindStep(_count(verb, argument, least=0)),
     "undo": _undo,
     "morph": _morph,

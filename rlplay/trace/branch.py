@@ -20,6 +20,7 @@ from rlplay.trace.records import Staged, Started
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.runfile_format import (
     BRANCHED,
+    SET_BETWEEN,
     RunFileError,
     Snapshot,
     connect,
@@ -33,10 +34,9 @@ from rlplay.trace.runfile_format import (
 Row = tuple[Any, ...]
 
 _UNTIL = "branch = 0 AND number <= :update"
-# A setting changed or a stage begun at the end of the update is part of the state after it; an earlier rewind to there
-# is not.
+# What was set at the end of the update is part of the state after it; an earlier rewind to there is not.
 _RECORDS = f"""kind != 'started' AND NOT (kind = 'rewound' AND number = :update) AND ({_UNTIL}
-    OR branch = 0 AND kind IN ('changed', 'staged') AND phase = 'sample' AND number = :update + 1)"""
+    OR branch = 0 AND kind IN {SET_BETWEEN} AND phase = 'sample' AND number = :update + 1)"""
 _TABLES = (
     ("records", "number, kind, step, phase, data", f"{_RECORDS} ORDER BY id"),
     ("metrics", "number, name, value", _UNTIL),

@@ -231,6 +231,16 @@ class Labelled(Record, frozen=True, kw_only=True):
     choice: Choice
 
 
+class Withheld(Record, frozen=True, kw_only=True):
+    """The credit of tokens is taken away in update `update`, which begins next; every replay of it leaves it out.
+
+    A later record for the same update takes the place of an earlier one; without tokens it gives the credit back.
+    """
+
+    tokens: list[int]  # places in the flat token arrays of the update, ascending
+    phase: str = "sample"  # as in `Changed`
+
+
 class Looked(Record, frozen=True, kw_only=True):
     """What the user looked at when they did the next thing, in `phase` of update `update`; recorded if it changed."""
 
@@ -270,6 +280,7 @@ AnyRecord = (
     | Sampled
     | Scored
     | Labelled
+    | Withheld
     | Looked
     | Credited
     | Searched

@@ -21,7 +21,7 @@ from rlplay.trace.records import (
     AnyRecord,
     Evaluated,
     Finished,
-    Labelled,
+    Record,
     Rewound,
     Sampled,
     SettingsChange,
@@ -36,6 +36,7 @@ from rlplay.trace.runfile_format import (
     PLACE,
     POINT,
     SCHEMA,
+    SET_BETWEEN,
     RunFileError,
     Snapshot,
     connect,
@@ -148,10 +149,10 @@ class RunWriter:
         if isinstance(record, Sampled) and not record.done:
             return
         if isinstance(record, Rewound):
-            # A setting changed between updates belongs to the state that the run goes back to.
-            between = "kind IN ('changed', 'staged') AND phase = 'sample' AND number = :update + 1"
-            later = {"records": f"number > :update AND NOT ({between})"}
-            self._abandon(record.update, {**later, "metrics": "number > :update", "snapshots": "number > :update"})
+            # What was set between updates belongs to the state that the run goes back to.
+            later = {"metrics": "number > :update", "snapshots": "number > :update"}
+            between = f"kind IN {SET_BETWEEN} AND phase = 'sample' AND number = :update + 1"
+            self._abandon(record.update, {"records": f"number > :update AND NOT ({between})", **later})
         if isinstance(record, Sampled):  # replaces an update that was discarded or that a crash cut short
             self._abandon(record.update, {"records": f"number >= :update AND kind IN {DETAIL}"})
         _insert(self._db, record)
@@ -320,9 +321,10 @@ class RunReader:
         found = self._records("kind IN ('changed', 'staged') AND branch = 0 ORDER BY id")
         return [record for _, record in found if isinstance(record, SettingsChange)]
 
-    def labels(self) -> list[Labelled]:
-        """The live branch's choices between answers, in order."""
-        return [r for _, r in self._records("kind = 'labelled' AND branch = 0 ORDER BY id") if isinstance(r, Labelled)]
+    def every(self, wanted: type[Record]) -> list[Any]:
+        """The live branch's records of a kind, in order."""
+        found = self._records("kind = ? AND branch = 0 ORDER BY id", wanted.__name__.lower())
+        return [record for _, record in found if isinstance(record, wanted)]
 
     def timeline(self) -> SettingsTimeline:
         """The settings along the live branch."""
@@ -335,9 +337,9 @@ class RunReader:
     def events(self, after_id: int = 0) -> list[tuple[str, int, AnyRecord | None]]:
         """What happened after a record, in order, discarded updates included: the kind of each record and its update.
 
-        What the user did comes with its record: a changed setting, a label, a look, a rewind.
+        What the user did comes with its record: a changed setting, a label, credit taken away, a look, a rewind.
         """
-        by_user = "CASE WHEN kind IN ('changed', 'labelled', 'looked', 'rewound') THEN data END"
+        by_user = "CASE WHEN kind IN ('changed', 'labelled', 'withheld', 'looked', 'rewound') THEN data END"
         where = f"{NUMBERED} AND id > ? ORDER BY id"
         rows = self._rows(f"SELECT kind, number, {by_user} FROM records WHERE {where}", after_id)
         budget = Budget.of(data for *_, data in rows)
@@ -387,7 +389,7 @@ _NUMBERS = f"SELECT DISTINCT number FROM records WHERE kind = '{{kind}}' AND bra
 
 def _insert(db: sqlite3.Connection, record: AnyRecord) -> None:
     step = record.step if isinstance(record, Stepped) else None
-    phase = record.phase if isinstance(record, SettingsChange) else None
+    phase = getattr(record, "phase", None) if kind(record) in SET_BETWEEN else None
     row = (record.update, kind(record), step, phase, pack(record))
     db.execute("INSERT INTO records (number, kind, step, phase, data) VALUES (?, ?, ?, ?, ?)", row)
 

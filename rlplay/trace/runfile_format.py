@@ -31,6 +31,7 @@ APPLICATION = 0x524C7079  # "RLpy": identifies run files in SQLite's application
 BRANCHED = "branched"  # meta: the update up to which a run was copied from another
 ORIGIN, PLACE = "origin", "place"  # meta: what the run is a copy of, and up to where that was read
 DETAIL = ("sampled", "scored", "credited", "searched", "stepped")  # the kinds of records that thinning removes
+SET_BETWEEN = ("changed", "staged", "withheld")  # the kinds that are set between updates, for the next one on
 
 SCHEMA = f"""
 PRAGMA application_id = {APPLICATION};

@@ -26,6 +26,7 @@ from rlplay.trace.records import (
     Staged,
     Stepped,
     Survey,
+    Withheld,
 )
 from rlplay.trace.text import quote
 from rlplay.trace.update import PHASES, Update
@@ -187,7 +188,13 @@ def _phased(record: Changed | Staged) -> None:
         raise ValueError(f"a change in an unknown phase {quote(record.phase)}")
 
 
+def _withheld(record: Withheld) -> None:
+    if record.tokens != sorted({*record.tokens}) or (record.tokens and record.tokens[0] < 0):
+        raise ValueError("the tokens whose credit is taken away are not ascending places")
+
+
 _CHECKS: dict[type[Any], Callable[[Any], None]] = {
     Sampled: _sampled, Scored: _scored, Credited: _credited, Stepped: _stepped, Finished: _finished,
     Evaluated: _evaluated, Searched: _searched, Changed: _phased, Staged: _phased,
+    Withheld: _withheld,
 }  # fmt: skip

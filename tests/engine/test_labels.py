@@ -95,7 +95,7 @@ def test_labels_are_kept_for_going_back_and_resuming_and_forgotten_when_undone(s
     assert _steps(records, 2) == second
     driver.close()
     with RunReader(tmp_path / "run.rlplay") as reader:
-        assert "".join(label.choice for label in reader.labels()) == "ababba"
+        assert "".join(label.choice for label in reader.every(Labelled)) == "ababba"
     resumed, _ = start(resume=True, **GIVEN)
     resumed._store.forget_after(1)
     resumed.rewind(2)
@@ -249,7 +249,7 @@ async def test_the_user_labels_on_the_screen_and_an_update_learns_from_it(micro_
             await pilot.press("left", "U")
             await _until(pilot, lambda done=done: app.play.session.last_finished == done)
     with RunReader(run) as reader:
-        assert [label.choice for label in reader.labels()] == ["b", "a", "skip"] * 2
+        assert [label.choice for label in reader.every(Labelled)] == ["b", "a", "skip"] * 2
         update = reader.load(1)
         assert update.scored.roles == ["rejected", "chosen", "chosen", "rejected", "", ""]
         assert update.steps[0].rows.tolist() == [1, 2, 0, 3]

@@ -99,6 +99,9 @@ class FakeDriver:
     def look(self, lens: str, completion: int, token: int) -> None:
         self.sink(Looked(update=self.done + 1, phase="sample", lens=lens, completion=completion, token=token))
 
+    def waits(self, _question: AnyQuestion) -> bool:
+        return False
+
     def answers(self, question: AnyQuestion, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
         if isinstance(question, WhatIf):
             yield self.what_if(question.changes)

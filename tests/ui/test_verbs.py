@@ -28,6 +28,7 @@ GIVEN = {
     "rewind": 0,
     "set": {"beta": 0.1},
     "prefer": ["a", "skip"],
+    "withhold": [1, 2],
     "lens": "entropy",
     "focus": {"completion": 1, "token": 2},
     "curve": "kl",
@@ -109,6 +110,7 @@ async def test_each_can_be_performed_by_name_while_a_run_plays():
             "ReadLayers",
             "EndProbe",
             "RecordView",
+            "Withhold",
         }, "each that concerns the engine"
         assert app.play.session.shown.number == 2
         assert not app.play.session.failed

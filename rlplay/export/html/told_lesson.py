@@ -140,3 +140,6 @@ class ToldLesson:
 
     async def prefer(self, pair: int, choice: Choice) -> None:
         """The labels are on record."""
+
+    async def withhold(self, tokens: list[int]) -> None:
+        """The tokens are on record."""

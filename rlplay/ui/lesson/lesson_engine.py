@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
-from rlplay.link.messages import Advance, AnyCommand, Prefer, Rewind, Set, Status
+from rlplay.link.messages import Advance, AnyCommand, Prefer, Rewind, Set, Status, Withhold
 from rlplay.scenario import script
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Choice
@@ -126,10 +126,14 @@ class LessonEngine:
         if pair in self.asks:
             await self.until(Prefer(pair, choice), lambda status: pair not in status.asks, REFUSED_AFTER)
 
+    async def withhold(self, tokens: list[int]) -> None:
+        """Take the credit of tokens of the next update away; the engine heeds it before what is sent next."""
+        await self._send(Withhold(self.update + 1, tokens))
+
     def note(self, step: script.Step, before: int) -> None:
         """Record the steps since the end of the last update; `before` is the update number before `step`."""
         if isinstance(step, script.RewindStep) or (isinstance(step, script.Train) and self.update != before):
             begun = PHASES.index(cast(Phase, self.place[1]))
             self.way = [script.Train("phase", begun)] if begun else []
-        elif isinstance(step, script.Train | script.Change | script.PreferStep):
+        elif isinstance(step, script.Moving):
             self.way.append(step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlplay.link.messages import Advance, Pause, Rewind
+from rlplay.link.messages import Advance, Pause, Rewind, Withhold
 from rlplay.scenario.script import Until
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible_lines
@@ -52,6 +52,14 @@ async def _rewind(play: Playground, argument: Any) -> None:
     play.session.going_back_to = target
 
 
+async def _withhold(play: Playground, argument: Any) -> None:
+    status = play.session.status
+    if argument is None or status is None:
+        play.app.notify("A script takes credit away: 'withhold: [3, 4]' is for tokens 3 and 4 of the next update.")
+        return
+    await play.send(Withhold(status.update + 1, list(argument)))
+
+
 async def _resume(play: Playground, _argument: Any) -> None:
     if play.session.failed is None:
         play.app.notify("The engine is running: nothing to resume.")
@@ -85,6 +93,7 @@ ACTIONS: dict[str, Action] = {
     "update": _advance("update"),
     "undo": _undo,
     "rewind": _rewind,
+    "withhold": _withhold,
     "resume": _resume,
     "older": _look(-1),
     "newer": _look(1),
