@@ -9,23 +9,14 @@ from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.engine.log_softmax import widened
 from rlplay.engine.model import LanguageModel
+from rlplay.trace.targets import check_target as check_ids
 from rlplay.trace.teachers import Target
 
 
 def check_target(target: Target, lm: LanguageModel) -> None:
     """Raises ValueError, one line, if the model has no probability for what the target names."""
-    prompt, answer, places = target.prompt_ids, target.answer_ids, target.places
-    if not prompt:
-        raise ValueError("the prompt has no tokens; a target needs one")
-    if not places or places != sorted({*places}) or not 0 <= places[0] <= places[-1] < len(answer):
-        raise ValueError(f"the places of a target are tokens of its answer of {len(answer)}, ascending, at least one")
     readable = int(lm.policy.get_input_embeddings().weight.shape[0])  # more than it can write, in a world
-    if any(not 0 <= token < readable for token in prompt + answer[: places[-1]]):
-        raise ValueError(f"a token id is outside the {readable} that the model can read")
-    if any(not 0 <= answer[place] < lm.vocabulary for place in places):
-        raise ValueError(f"a token id is outside the model's vocabulary of {lm.vocabulary}")
-    if len(prompt) + places[-1] > lm.context:
-        raise ValueError(f"{len(prompt) + places[-1]} tokens are more than the {lm.context} that the model can read")
+    check_ids(target, readable, lm.vocabulary, lm.context)
 
 
 def temperature_of(settings: Settings) -> float:

@@ -245,6 +245,10 @@ class Recorder:
         """Say something about the recording, such as what it lacks from `update` on; one line."""
         self._write(Remark(update=update, text=text))
 
+    def rows_of(self, update: int) -> list[int]:
+        """The answers of `update` that are on record, by their rows in the trainer's batch; none if it is not."""
+        return self._rows.tolist() if update == self._update else []
+
     def close(self) -> None:
         """Close the file; without this, nothing that was recorded is lost."""
         self._file.close()

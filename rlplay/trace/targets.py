@@ -68,6 +68,24 @@ def whole_text_target(prompt_ids: Sequence[int], answer_ids: Sequence[int]) -> T
     return _known(Target([*prompt_ids], [*answer_ids], list(range(len(answer_ids)))))
 
 
+def check_target(target: Target, readable: int, writable: int, context: int) -> None:
+    """Raises ValueError, one line, if a model has no probability for what the target names.
+
+    It reads ids below `readable`, has probabilities of those below `writable`, and reads `context` tokens at most.
+    """
+    prompt, answer, places = target.prompt_ids, target.answer_ids, target.places
+    if not prompt:
+        raise ValueError("the prompt has no tokens; a target needs one")
+    if not places or places != sorted({*places}) or not 0 <= places[0] <= places[-1] < len(answer):
+        raise ValueError(f"the places of a target are tokens of its answer of {len(answer)}, ascending, at least one")
+    if any(not 0 <= token < readable for token in prompt + answer[: places[-1]]):
+        raise ValueError(f"a token id is outside the {readable} that the model can read")
+    if any(not 0 <= answer[place] < writable for place in places):
+        raise ValueError(f"a token id is outside the model's vocabulary of {writable}")
+    if len(prompt) + places[-1] > context:
+        raise ValueError(f"{len(prompt) + places[-1]} tokens are more than the {context} that the model can read")
+
+
 def _answer(update: Update, completion: int) -> tuple[Sampled, slice]:
     sampled = update.sampled
     if sampled is None:

@@ -9,8 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from rlplay.record.trl.steering import Remote
+from rlplay.trace.teachers import Taught, Teach
 
 PATIENCE = 20
+
+
+class Answers:
+    """Answers every question about teachers at once, and counts the screens that have left."""
+
+    left = 0
+
+    def taught(self, question: Teach, interrupted: Callable[[], bool]) -> Taught:
+        return Taught(question.target, question.update, question.by, steps=1)
+
+    def leave(self) -> None:
+        self.left += 1
 
 
 class Trainer:
@@ -18,7 +31,8 @@ class Trainer:
 
     def __init__(self, folder: Path, steps: int = 1, record: Callable[[int], None] | None = None) -> None:
         """It listens at `folder`, and has `record` write down every update."""
-        self.remote = Remote(folder, ("learning_rate", "beta"))
+        self.answers = Answers()
+        self.remote = Remote(folder, ("learning_rate", "beta"), self.answers)
         self.settings: dict[str, Any] = {"learning_rate": 0.1, "beta": 0.0}
         self.changes: list[tuple[int, dict[str, Any]]] = []
         self.calls = self.updates = 0

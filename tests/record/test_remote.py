@@ -15,55 +15,23 @@ import pytest
 from rlplay.link import framing
 from rlplay.link import trainer_address as remote
 from rlplay.link.messages import (
-    COMMANDS,
-    EVENTS,
     Advance,
-    AnyCommand,
-    AnyEvent,
     EndProbe,
     Failed,
     Pause,
-    Recorded,
     Set,
-    Status,
 )
 from rlplay.link.trainer_address import NoDoorError, find
-from rlplay.trace.records import Notice
+from rlplay.trace.questions import Weigh, refusal
+from rlplay.trace.rehearsals import Rehearse
+from rlplay.trace.teachers import TakeAway, Target, Taught, Teach, TeachCourse
 
 pytest.importorskip("transformers")
 from rlplay.record.trl.change import GIVEN, SAMPLING, change
+from rlplay.record.trl.questions import NO_COURSE, NO_OTHER_UPDATE, NO_REHEARSAL, ONLY_TEACHERS
 from rlplay.record.trl.steering import TAKEN
 from tests.record.fake_trainer import PATIENCE, Trainer
-
-
-class Screen:
-    """A client of the trainer's socket."""
-
-    def __init__(self, folder: Path, token: str | None = None) -> None:
-        door = find(folder)
-        self.socket = socket.create_connection((door.host, door.port), PATIENCE)
-        self.socket.sendall(framing.pack((door.token if token is None else token).encode()))
-
-    def say(self, *commands: AnyCommand) -> None:
-        for command in commands:
-            self.socket.sendall(framing.pack(COMMANDS.encode(command)))
-
-    def hear(self) -> AnyEvent | None:
-        data = framing.receive(self.socket)
-        return None if data is None else EVENTS.decode(data)
-
-    def status(self, **wanted: Any) -> Status:
-        """The next status with these fields."""
-        while (event := self.hear()) is not None:
-            if isinstance(event, Status) and all(getattr(event, name) == value for name, value in wanted.items()):
-                return event
-        raise AssertionError(f"the trainer hung up before {wanted}")
-
-    def notice(self) -> str:
-        while (event := self.hear()) is not None:
-            if isinstance(event, Recorded) and isinstance(event.record, Notice):
-                return event.record.text
-        raise AssertionError("the trainer hung up")
+from tests.record.screen import Screen
 
 
 @pytest.fixture
@@ -121,6 +89,28 @@ def test_inside_an_update_it_neither_pauses_nor_changes(tmp_path: Path) -> None:
     assert trainer.calls == 4 * (at.update + 1)
     screen.say(Advance("forever"))
     trainer.end()
+
+
+def test_questions_are_answered_also_while_it_waits(trainer: Trainer, tmp_path: Path) -> None:
+    screen, target = Screen(tmp_path), Target([1], [2], [0])
+    screen.say(Teach(target, 1, 1))
+    answer = screen.answer()
+    assert isinstance(answer, Taught)
+    assert (answer.target, answer.steps) == (target, 1)
+    screen.say(Pause())
+    at = screen.status(running=False).update
+    for question, reason in (
+        (TeachCourse(target), NO_COURSE),
+        (TakeAway(target, 1, [0]), NO_OTHER_UPDATE),
+        (Rehearse(at, 1, [{}]), NO_REHEARSAL),
+        (Weigh(1), ONLY_TEACHERS),
+    ):
+        screen.say(question)
+        assert screen.answer() == refusal(question, reason)
+    assert trainer.updates == at
+    screen.socket.close()
+    trainer.goes_on()
+    assert trainer.answers.left == 1
 
 
 def test_a_screen_that_leaves_lets_a_paused_training_run(trainer: Trainer, tmp_path: Path) -> None:

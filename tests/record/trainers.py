@@ -53,7 +53,8 @@ TALKS = [
 HINTED = [row | {"privileged_context": "0"} for row in tiny.PROMPTS]
 ASKED = [{"prompt": row["prompt"]} for row in tiny.PROMPTS]
 GROUPED = {"num_generations": 4, "max_completion_length": 5}
-Make = Callable[[Path, list[Any]], Any]
+Make = Callable[..., Any]
+"""Makes a trainer in a folder, with these callbacks and, beside its own options, more of them."""
 
 
 def binary(completions: list[str], **_: Any) -> list[float]:
@@ -65,9 +66,9 @@ def maker(
     trainer: Any, config: Any, data: list[dict[str, Any]], options: dict[str, Any] | None = None, *,
     rewards: bool = False, teacher: bool = False, reference: bool = False,
 ) -> Make:  # fmt: skip
-    """Makes a trainer in a folder, with these callbacks."""
+    """Makes a trainer in a folder, with these callbacks, and more options than its own."""
 
-    def make(folder: Path, callbacks: list[Any]) -> Any:
+    def make(folder: Path, callbacks: list[Any], **more: Any) -> Any:
         shared = {
             "per_device_train_batch_size": 4, "max_steps": 3, "logging_steps": 1, "learning_rate": 0.01, "seed": 3,
             "report_to": [], "use_cpu": True, "save_strategy": "no", "disable_tqdm": True, "bf16": False,
@@ -78,7 +79,7 @@ def maker(
         given |= {"reward_funcs": [binary]} if rewards else {}
         given |= {"ref_model": tiny.model(folder / "model")} if reference else {}
         return trainer(
-            model=model, args=config(output_dir=str(folder / "out"), **(shared | (options or {}))),
+            model=model, args=config(output_dir=str(folder / "out"), **(shared | (options or {}) | more)),
             train_dataset=Dataset.from_list(data), processing_class=tiny.talker(), callbacks=callbacks, **given,
         )  # fmt: skip
 

@@ -17,9 +17,12 @@ from tests.record.trainers import TRAINERS
 class Run:
     """A trainer of TRL on a tiny model; with `callback`, recorded in `folder`/rec."""
 
-    def __init__(self, name: str, folder: Path, callback: bool = True, **options: Any) -> None:
-        self.callback = RlplayCallback(folder / "rec", **options)
-        self.trainer = TRAINERS[name](folder, [self.callback] if callback else [])
+    def __init__(
+        self, name: str, folder: Path, callback: bool = True, options: dict[str, Any] | None = None, **own: Any
+    ) -> None:
+        """`options` are the trainer's, `own` the callback's."""
+        self.callback = RlplayCallback(folder / "rec", **own)
+        self.trainer = TRAINERS[name](folder, [self.callback] if callback else [], **(options or {}))
         self.losses: list[float] = []  # of each micro-batch, in full precision
         inner = self.trainer.training_step
 

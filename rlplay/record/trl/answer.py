@@ -29,6 +29,9 @@ class Seen:
     columns: dict[str, Any] = field(default_factory=dict)
     tokens: dict[str, Array] = field(default_factory=dict)  # numbers of its tokens, as `Recorder.rollouts` names them
 
+    def __len__(self) -> int:
+        return len(self.words) if self.ids is None else len(self.ids)
+
 
 S = TypeVar("S", bound=Seen)
 

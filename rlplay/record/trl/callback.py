@@ -93,6 +93,11 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             self._guard(Part.RECORDING, self._observed.end)
             self._steered(state.global_step)
 
+    def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
+        """The gradients are there; while a screen asks, keep what the step begins with."""
+        if self._observed is not None:
+            self._guard(Part.TEACHERS, self._observed.teachers.step_begins)
+
     def on_optimizer_step(self, _args: Any, state: Any, *_: Any, **__: Any) -> None:
         """An optimizer step was made, after which the trainer counts it."""
         self._made(state.global_step + 1)
@@ -223,8 +228,10 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
 
     def _open_door(self) -> None:
         assert self.path is not None
+        assert self._observed is not None
         changeable = SAMPLING if isinstance(self._observed, Online) else GIVEN
-        self._remote = Remote(self.path, changeable if "algorithm" in self._settings else ANY)
+        known = "algorithm" in self._settings
+        self._remote = Remote(self.path, changeable if known else ANY, self._observed.teachers)
 
     def _close_door(self) -> None:
         remote, self._remote = self._remote, None

@@ -7,9 +7,11 @@ missing. `tests/record/test_compat.py` has one case for each, which fails by tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 SAMPLERS = ("GRPOTrainer", "RLOOTrainer")
 ALL = (*SAMPLERS, "DPOTrainer", "KTOTrainer", "SFTTrainer", "RewardTrainer")
@@ -108,3 +110,20 @@ def compiled(model: Any) -> bool:
 def log_rates(scheduler: Any, rates: list[float]) -> None:
     """Let TRL log these learning rates, which torch's schedule would say only after its next step."""
     scheduler._last_lr = rates
+
+
+def exact_forward(trainer: Any, model: Any) -> Callable[..., Any]:
+    """The model's forward pass in the precision of its weights: without accelerate's autocast around it."""
+    forward, kind = getattr(model, "_original_forward", model.forward), trainer.accelerator.device.type
+
+    def passed(**options: Any) -> Any:
+        with torch.autocast(kind, enabled=False):
+            return forward(**options)
+
+    return passed
+
+
+def scoring(trainer: Any) -> Callable[..., Any]:
+    """How a trainer that samples computes log-probabilities, without what is wrapped around it."""
+    found: Callable[..., Any] = getattr(type(trainer), SCORE.name).__get__(trainer)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,9 +30,6 @@ class SampledAnswers(Seen):
     left_out: bool = False  # of the loss and of every forward pass, as it was cut
     mean: float = math.nan  # of the rewards of its group, over all processes
     std: float = math.nan
-
-    def __len__(self) -> int:
-        return 0 if self.ids is None else len(self.ids)
 
     def scored(self, values: Array | None) -> Array:
         """Values of a forward pass; NaN where it did not see the answer, for which TRL writes 0."""
@@ -129,6 +126,16 @@ class TrainerSampling:
                 seen = name in one and not answer.left_out
                 pieces.append(numpy(one[name][place])[: len(answer)] if seen else np.full(len(answer), missing))
         return np.concatenate(pieces).astype(np.float32)
+
+    @property
+    def lengths(self) -> list[int]:
+        """The tokens of each answer."""
+        return [len(answer) for answer in self._answers]
+
+    def splitter(self, rows: Array) -> Callable[[Array], list[tuple[int, Array]]]:
+        """Splits numbers of these answers' tokens, padded, into those of each, with its number."""
+        lengths = self.lengths
+        return lambda values: [(which, values[place][: lengths[which]]) for place, which in enumerate(rows.tolist())]
 
     def write(self, recorder: Recorder, update: int, steps: Sequence[Sequence[dict[str, Any]]], texts: Texts) -> None:
         """Record the answers.

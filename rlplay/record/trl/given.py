@@ -11,6 +11,7 @@ from torch import Tensor
 
 from rlplay.record.recorder import Recorder
 from rlplay.record.trl.answer import Seen, arguments, flat, joined, numpy
+from rlplay.record.trl.teachers.kept import Again
 from rlplay.record.trl.texts import Texts
 from rlplay.trace.records import Array
 
@@ -45,6 +46,10 @@ class Given:
                 answer.tokens["values"] = np.full(span.stop - span.start, np.nan)
                 answer.tokens["values"][-1] = float(scores[row])
         self._of_answers(inputs, len(self._padded))
+        self.again: Again | None = None
+        """How to take the forward pass once more, where somebody asks."""
+        self.gradient: Tensor | None = None
+        """The derivative of the loss by the log-probabilities, where somebody asks."""
         self.loss = math.nan  # of the micro-batches, as TRL adds it to the step's
         self.baseline: float | None = None  # KTO's z
 
@@ -66,6 +71,8 @@ class Given:
     def differentiated(self, gradient: Tensor) -> None:
         """The derivative of the loss by the log-probabilities."""
         self._add("gradient", gradient)
+        if self.again is not None:
+            self.gradient = gradient.detach().float().cpu()
 
     def compared(self, ids: Tensor, logprobs: Tensor) -> None:
         """The reference's log-probabilities, if they are of these rows: KTO takes it on mismatched answers, too."""
@@ -75,15 +82,19 @@ class Given:
             self._add("ref_logprobs", logprobs)
 
     def _add(self, name: str, values: Tensor | None) -> None:
-        """Keep what belongs to the answers' tokens: entry t - 1 is of token t."""
+        """Keep what belongs to the answers' tokens."""
         if values is not None:
-            width = self._padded.shape[1] - 1
-            # Prompt tuning puts virtual tokens before the real ones.
-            found = np.pad(numpy(values)[:, -width:], ((0, 0), (1, 0)))
             # TRL writes 0 for what it did not compute.
             missing = 0.0 if name == "gradient" else np.nan
-            for answer, where in zip(self.answers, self._where, strict=True):
-                answer.tokens[name] = np.where(np.asarray(answer.mask), found[where], missing)
+            for answer, own in zip(self.answers, self.by_answer(numpy(values)), strict=True):
+                answer.tokens[name] = np.where(np.asarray(answer.mask), own, missing)
+
+    def by_answer(self, values: Array) -> list[Array]:
+        """What belongs to each answer's tokens of numbers that TRL has for every token but the first of a row."""
+        width = self._padded.shape[1] - 1
+        # Prompt tuning puts virtual tokens before the real ones.
+        found = np.pad(values[:, -width:], ((0, 0), (1, 0)))
+        return [found[where] for where in self._where]
 
 
 def write(

@@ -31,6 +31,7 @@ class Part(StrEnum):
     METRICS = "the metrics of each step are no longer recorded"
     WEIGHTS = "how far the weights move is no longer recorded"
     STEERING = "the run can no longer be steered"
+    TEACHERS = "who taught a token can no longer be asked"
     COUNT = "the processes no longer tell each other their tokens"
     END = "something stays on the trainer after training"
 

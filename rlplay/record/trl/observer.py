@@ -15,6 +15,8 @@ from rlplay.record.trl import compat, seen
 from rlplay.record.trl.answer import Seen
 from rlplay.record.trl.guard import Call, Guard, Hooks, Part, argument
 from rlplay.record.trl.step_metrics import StepMetrics, finite
+from rlplay.record.trl.teachers.kept import KeptBatch
+from rlplay.record.trl.teachers.watch import TeacherWatch
 from rlplay.record.trl.texts import Texts
 from rlplay.record.trl.weight_sample import WeightSample
 
@@ -47,6 +49,7 @@ class Observer:
         """
         self._trainer, self._guard, self._hooks = trainer, guard, Hooks(guard)
         self._numbers = StepMetrics(trainer)
+        self.teachers = TeacherWatch(trainer, guard, self._named)
         if getattr(trainer, "processing_class", None) is None:
             guard.leave_out(Part.ANSWERS)
         self._guard(Part.ANSWERS, self._read)
@@ -65,6 +68,7 @@ class Observer:
     def detach(self) -> None:
         """Leave the trainer and its models as they were, and keep neither alive."""
         self._hooks.remove()
+        self.teachers.end()
         self._trainer = self._numbers = self._texts = self._weights = None
 
     @property
@@ -157,9 +161,15 @@ class Observer:
             metrics |= self._guard(Part.WEIGHTS, self._weights.close_update) or {}
         seconds, steps = metrics.get("step_time", 0.0), (self._first, self._last)
         self._guard(Part.RECORDING, self._recorder.end, self.update, metrics, seconds, steps)
+        if self.teachers.keeps:
+            self._guard(Part.TEACHERS, self.teachers.ends, self.update, self._guard(Part.TEACHERS, self._batch))
         self.update += 1
         self._losses = []
         self._begin()
+
+    def _batch(self) -> KeptBatch | None:
+        """What the update learned from, if that was kept."""
+        return None
 
     def _begin(self) -> None:
         """Nothing is known of the next update yet."""

@@ -9,6 +9,7 @@ shows its texts.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ from rlplay.record.trl import compat
 from rlplay.record.trl.given import Given, write
 from rlplay.record.trl.guard import Call, Part, argument
 from rlplay.record.trl.observer import Observer
+from rlplay.record.trl.teachers.kept import Again, KeptBatch, Pass
+from rlplay.trace.records import Array
 
 _UNKNOWN = -(2**40)
 """Stands for the tokens of a process that cannot count them: the sum over the processes is then below 0."""
@@ -85,6 +88,8 @@ class Offline(Observer):
         if scored.requires_grad:
             one = Given(inputs, options, out)
             self._passes.append(one)
+            if self.teachers.keeps:
+                one.again = _again(options)
             if logprobs is not None:
                 self._hooks.gradient(logprobs, Part.NUMBERS, one.differentiated)
         elif self._passes and logprobs is not None and "ref_logps" not in inputs:
@@ -100,6 +105,26 @@ class Offline(Observer):
                 self._passes, self._recorder, self.update, self._texts, accelerator.num_processes,
                 self._tokens if exact else None, self._named,
             )  # fmt: skip
+
+    def _batch(self) -> KeptBatch | None:
+        recorded, first, passes = self._recorder.rows_of(self.update), 0, []
+        for one in self._passes:
+            if one.again is None or one.gradient is None:
+                return None
+            passes.append(Pass(one.again, _splitter(one, first), one.gradient))
+            first += len(one.answers)
+        lengths = [len(answer) for one in self._passes for answer in one.answers]
+        return KeptBatch([passes], lengths, recorded) if recorded else None
+
+
+def _again(options: dict[str, Any]) -> Again:
+    """Takes the forward pass with these arguments once more."""
+    return lambda forward: (forward(**options).log_probs, None)
+
+
+def _splitter(one: Given, first: int) -> Callable[[Array], Iterator[tuple[int, Array]]]:
+    """Splits numbers of a pass into those of its answers, which are numbered from `first` on."""
+    return lambda values: enumerate(one.by_answer(values), first)
 
 
 def _compiled(trainer: Any, policy: Any) -> bool:

@@ -16,6 +16,7 @@ from rlplay.record.trl import compat
 from rlplay.record.trl.generations import Generation, TrainerSampling
 from rlplay.record.trl.guard import Call, Part, argument
 from rlplay.record.trl.observer import Observer
+from rlplay.record.trl.teachers.kept import Forward, KeptBatch, Pass
 
 ROW = "rlplay_row"
 """Begins the name of the tensor in TRL's batches that says which answers they hold; TRL shuffles and splits it with the
@@ -47,6 +48,7 @@ class Online(Observer):
     def _begin(self) -> None:
         super()._begin()
         self._generations: list[Generation] = []
+        self._answers_of: TrainerSampling | None = None  # all of them, once they are written
         self._passes: list[dict[str, Any]] = []  # micro-batches since the last optimizer step
         self._steps: list[list[dict[str, Any]]] = []  # the micro-batches of each optimizer step of the update
         self._made = 0  # micro-batches since the last sampling
@@ -97,7 +99,7 @@ class Online(Observer):
             and all(row[: len(own)] == list(own) for row, own in zip(ids.tolist(), rewarded, strict=True))
         )
 
-    def _scored(self, _call: Call, found: tuple[Any, ...]) -> None:
+    def _scored(self, call: Call, found: tuple[Any, ...]) -> None:
         logprobs, entropies = found[0], found[1]
         if self._before is not None:
             self._before.append(logprobs)
@@ -113,6 +115,24 @@ class Online(Observer):
             seen["gradient"] = gradient.detach().float().cpu()
 
         self._hooks.gradient(logprobs, Part.NUMBERS, keep)
+        if self.teachers.keeps:
+            self._guard(Part.TEACHERS, self._keep, seen, call, entropies)
+
+    def _keep(self, seen: dict[str, Any], call: Call, entropies: Tensor | None) -> None:
+        """Keep how to take the pass once more, and how the loss depends on the entropies."""
+        score = compat.scoring(self._trainer)
+        (_, *values), options = call
+
+        def again(forward: Forward) -> tuple[Tensor, Tensor | None]:
+            found = score(forward, *values, **options)
+            return found[0], found[1]
+
+        def depends(gradient: Tensor) -> None:
+            seen["by_entropy"] = gradient.detach().float().cpu()
+
+        seen["again"] = again
+        if entropies is not None and entropies.requires_grad:
+            self._hooks.gradient(entropies, Part.TEACHERS, depends)
 
     def _losing(self, call: Call) -> None:
         self._seen = {}
@@ -137,11 +157,22 @@ class Online(Observer):
     def _write_answers(self) -> None:
         if not self._generations:
             return
-        answers = TrainerSampling(self._generations)
+        answers = self._answers_of = TrainerSampling(self._generations)
         answers.write(self._recorder, self.update, self._steps, self._texts)
         for number, passes in enumerate(self._steps):
             if passes:
                 self._write_step(answers, number, passes)
+
+    def _batch(self) -> KeptBatch | None:
+        answers, recorded = self._answers_of, self._recorder.rows_of(self.update)
+        every = [one for passes in self._steps for one in passes]
+        if answers is None or not recorded or not all({"again", "gradient"} <= one.keys() for one in every):
+            return None
+        passes = [
+            [Pass(one["again"], answers.splitter(one["rows"]), one["gradient"], one.get("by_entropy")) for one in each]
+            for each in self._steps
+        ]
+        return KeptBatch(passes, answers.lengths, recorded)
 
     def _write_step(self, answers: TrainerSampling, number: int, passes: list[dict[str, Any]]) -> None:
         accelerator = self._trainer.accelerator

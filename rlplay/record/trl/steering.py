@@ -1,4 +1,4 @@
-"""Lets a screen steer the training: it pauses between updates, goes on update by update, and changes settings."""
+"""Lets a screen steer the training: it pauses between updates, goes on update by update, changes settings and asks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from rlplay.link.messages import (
     Set,
     Status,
 )
+from rlplay.record.trl.questions import Answers, answered
 from rlplay.trace.kinds import SomeSettings
+from rlplay.trace.questions import AnyQuestion
 from rlplay.trace.records import Notice
 
 _UNDO = "TRL keeps no earlier weights, so this run cannot go back."
@@ -51,13 +53,13 @@ _SEND_SECONDS = 2
 class Remote:
     """The trainer's end of the wire, in its first process. One screen at a time; without one, training runs on."""
 
-    def __init__(self, folder: Path, changeable: Sequence[str]) -> None:
-        """Listen at once; a screen may change the settings `changeable`.
+    def __init__(self, folder: Path, changeable: Sequence[str], answers: Answers) -> None:
+        """Listen at once; a screen may change the settings `changeable`, and `answers` answers its questions.
 
         Raises OSError if no port is free or the folder cannot be written.
         """
         self._folder = folder
-        self._abilities = Abilities("TRL", CANNOT, list(changeable))
+        self._abilities, self._answers = Abilities("TRL", CANNOT, list(changeable)), answers
         self._server, self._door = remote.listen(folder)
         self._screen: socket.socket | None = None
         self._entering, self._sending = threading.Lock(), threading.Lock()
@@ -110,14 +112,23 @@ class Remote:
 
     def _obey(self, command: AnyCommand | None) -> None:
         match command:
-            case None | Advance(until="forever"):  # None: the screen is gone
+            case None:  # the screen is gone
+                self._left = None
+                self._answers.leave()
+            case Advance(until="forever"):
                 self._left = None
             case Advance(until="update"):
                 self._left = command.count
             case Pause():
                 self._left = 0
+            case question if isinstance(question, AnyQuestion):
+                self._send(answered(question, self._answers, self._interrupted))
             case _:
                 pass
+
+    def _interrupted(self) -> bool:
+        """Whether the screen wants something else than the answer under way."""
+        return not self._commands.empty()
 
     def _report(self, finished: bool = False) -> None:
         self._send(

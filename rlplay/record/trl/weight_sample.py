@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_SPLIT = ("FSDP", "DEEPSPEED", "MEGATRON_LM")
+SPLIT = ("FSDP", "DEEPSPEED", "MEGATRON_LM")
 """Accelerate's names of what keeps weights in shares, or moves copies of them in another precision."""
 TENSORS, EACH = 64, 64
 """Tensors that are looked at, spread over the trained ones, and the numbers of each, spread over it."""
@@ -29,7 +29,7 @@ class WeightSample:
         model = trainer.accelerator.unwrap_model(trainer.model)
         every = list(model.parameters())
         trained = [each for each in every if each.requires_grad and each.is_floating_point()]
-        self._known = trainer.accelerator.distributed_type.name not in _SPLIT and all(_whole(each) for each in trained)
+        self._known = trainer.accelerator.distributed_type.name not in SPLIT and all(_whole(each) for each in trained)
         self._chosen = _spread(trained, TENSORS)
         self._shares = _shares(every, trained) if self._known else {}
         self._of: Tensor | None = None  # the tensor that each sampled number is of

@@ -1,0 +1,1 @@
+"""Answers who taught a token in the newest update of a trainer of TRL, while a screen asks."""

@@ -1,0 +1,69 @@
+"""Why a trainer cannot say who taught a token: one line that names what is in the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+import torch
+
+from rlplay.record.trl.teachers.adam import Adam
+from rlplay.record.trl.weight_sample import SPLIT
+
+LARGEST_SHARE = 0.5
+"""Of the memory that is free, what is kept may take so much: what the system kills for lack of it is the training."""
+
+
+def why_not(trainer: Any, named: bool, steps: int) -> str:
+    """What is in the way of keeping updates of `steps` optimizer steps; "" if nothing is.
+
+    `named`: whether rlplay has the trainer's loss.
+    """
+    accelerator, name = trainer.accelerator, type(trainer).__name__
+    if not named:
+        return f"rlplay does not have the loss of this {name}, so shares in it would be guesses"
+    if accelerator.distributed_type.name in SPLIT:
+        return f"{accelerator.distributed_type.name} splits the weights, which shares need whole"
+    if accelerator.num_processes > 1 or trainer.args.n_gpu > 1:
+        return "this run trains on several devices, and each knows only its own batch"
+    if accelerator.scaler is not None:
+        return "fp16 scales the loss by a number that changes; train with bf16=True or in float32"
+    return _optimizer(trainer) or _model(trainer) or _memory(Adam(trainer.optimizer), steps)
+
+
+def _optimizer(trainer: Any) -> str:
+    optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)
+    if type(optimizer) is not torch.optim.AdamW:
+        kind = type(optimizer)
+        return f'the optimizer is {kind.__module__.partition(".")[0]}\'s {kind.__name__}; it takes optim="adamw_torch"'
+    if any(group["amsgrad"] or group["maximize"] for group in optimizer.param_groups):
+        return "the optimizer has amsgrad or maximize, and shares are of AdamW without"
+    coarse = {each.dtype for each in Adam(optimizer).parameters.values()} - {torch.float32}
+    if coarse:
+        word = str(coarse.pop()).removeprefix("torch.")
+        return (
+            f"the trained weights are {word}, which rounds steps; train float32 weights with bf16=True, or an adapter"
+        )
+    return ""
+
+
+def _model(trainer: Any) -> str:
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    for module in model.modules():
+        dropped = module.p if isinstance(module, torch.nn.Dropout) else getattr(module, "attention_dropout", 0)
+        if isinstance(dropped, float) and dropped > 0:
+            return f"dropout of {dropped:g} makes every pass another; set it to 0, as disable_dropout=True does"
+    return ""
+
+
+def needed(numbers: int, steps: int) -> int:
+    """Bytes of what is kept of so many trained numbers: one copy of weights and one of a moment for each step."""
+    return 2 * steps * 4 * numbers
+
+
+def _memory(adam: Adam, steps: int) -> str:
+    """What is kept lies in the host's memory."""
+    wanted, free = needed(adam.numbers, steps), psutil.virtual_memory().available
+    if wanted <= LARGEST_SHARE * free:
+        return ""
+    return f"it would keep {wanted / 1e9:.1f} GB of weights, and {free / 1e9:.1f} GB of memory are free"
