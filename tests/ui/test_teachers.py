@@ -181,7 +181,7 @@ def test_mostly_needs_half_of_all_that_pushed_that_way() -> None:
 
 def test_earlier_updates_are_named_if_they_did_most() -> None:
     token = int(np.flatnonzero(UPDATE.pull() > 0)[0])
-    assert sentence(made_of((token, 0.01), earlier=0.05), UPDATE, SUBJECT).startswith("Mostly earlier updates pushed")
+    assert sentence(made_of((token, 0.01), earlier=0.05), UPDATE, SUBJECT).startswith("Mostly earlier updates, through")
 
 
 def test_what_did_not_move_or_moved_against_the_shares_has_no_teachers() -> None:

@@ -9,11 +9,11 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import QUIET, STRONG, keyed
 from rlplay.ui.format.shown_text import literal
 from rlplay.ui.session.teachers import Teachers
-from rlplay.ui.teachers.words import NOT_THE_SHARE, disagreement, moved, rest_line, sum_line, without_line
+from rlplay.ui.teachers.words import NOT_THE_SHARE, disagreement, missed, moved, rest_line, sum_line, without_line
 
 ASKING = (
-    "Asking the engine: a backward pass for this token, then two passes over the batch, about half an update. "
-    "`esc` stops it."
+    "Asking the engine: a backward pass for this token, then two passes over the batch, about half an update. It "
+    "answers between two updates. `esc` stops it."
 )
 COURSE = "Asking the engine about each update whose weights are kept. `esc` stops it."
 
@@ -49,7 +49,7 @@ def sums(taught: Taught | None, said: str, tested: list[Content]) -> Content:
     """What the parts add up to; then what was `said` of a token, or the lines about a test."""
     if taught is None:
         return Content("")
-    more = "".join(f" · {words}" for words in (rest_line(taught), disagreement(taught)) if words)
+    more = "".join(f" · {words}" for words in (rest_line(taught), disagreement(taught), missed(taught)) if words)
     first = Content.assemble(sum_line(taught), (more, QUIET))
     return Content("\n").join([first, *(tested or [keyed(said)])])
 

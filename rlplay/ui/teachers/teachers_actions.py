@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rlplay.trace.targets import candidate_id
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.main.playground import Action, Playground
 from rlplay.ui.river.belief_river import River
@@ -47,23 +48,15 @@ def _of_batch(play: Playground, argument: Any) -> tuple[Subject, int]:
         raise ValueError("there is no token yet; press u")
     if "completion" in at or "token" in at:
         play.point(at.get("completion", 0), at.get("token", 0))
-    candidate = _candidate(shown.sampled.pieces, at.get("candidate"))
+    text, candidate = at.get("candidate"), None
+    if text is not None:
+        candidate = candidate_id(shown, *panels.tokens.cursor, text)
     focused, update = play.app.focused, shown.number if shown.finished is not None else session.run.finished
     if focused is panels.inspector and not at:
         candidate = panels.inspector.picked
     if isinstance(focused, CurvePanel) and isinstance(focused.view, River) and focused.cursor:
         update = min(focused.cursor, session.run.finished)  # the belief's cursor is on an update
     return token_subject(shown, *panels.tokens.cursor, candidate), update
-
-
-def _candidate(pieces: dict[int, str], text: str | None) -> int | None:
-    """The id of a candidate by its text. Raises ValueError if none has it."""
-    if text is None:
-        return None
-    found = next((each for each, piece in pieces.items() if piece == text), None)
-    if found is None:
-        raise ValueError(f"no candidate is written {text!r}")
-    return found
 
 
 ACTIONS: dict[str, Action] = {

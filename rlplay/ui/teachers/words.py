@@ -19,6 +19,13 @@ APART = 0.02
 """The relative difference between the sum of the shares and the first order from which on it is said."""
 _MOSTLY = 0.5
 """The part of all that pushed one way from which on a cause is what "mostly" did it."""
+_EARLIER = "earlier updates, through the optimizer's momentum,"
+_ROUGH = 0.2
+"""The relative difference between the sum of the shares and the first order from which on no cause is named."""
+_LITTLE = 0.25
+"""Where pushes both ways leave less than this part of those in the direction of the move, that is said."""
+_MISSED = 0.5
+"""The part of the move that first order misses from which on that is said."""
 _CAUSES = 8
 """Causes that are put into words, the strongest."""
 _STILL = 1e-4
@@ -71,20 +78,27 @@ def disagreement(taught: Taught) -> str:
     )
 
 
+def missed(taught: Taught) -> str:
+    """That first order misses much of the move, if it does; else empty."""
+    if abs(taught.measured - taught.predicted) < _MISSED * max(abs(taught.measured), _STILL):
+        return ""
+    return "a large step: first order misses much of this move"
+
+
 def without_line(away: TakenAway, taught: Taught, count: int) -> str:
     """Where the target would be without some answers, beside where it is and what their shares add up to."""
-    moves = away.without - away.before, away.after - away.before
-    size, them = max(map(abs, moves)), "them" if count > 1 else "it"
-    said = f"without {them} {nats(moves[0], size)} instead of {nats(moves[1], size)}"
+    with_them, without = away.after - away.before, away.without - away.before
+    size, them = max(abs(with_them), abs(without)), "them" if count > 1 else "it"
     shares = float(taught.shares[away.tokens].sum()) if len(taught.shares) else 0.0
-    held = f"its share is {nats(shares, size)}" if count == 1 else f"their shares are {nats(shares, size)}"
+    held = f"{'its share is' if count == 1 else 'their shares are'} {nats(shares, size)}"
     ends = f"{probability(away.without)} instead of {probability(away.after)}"
-    return f"{said} ({ends}) · measured by taking the update once more · {held}"
+    moves = f"without {them} {nats(without, size)} instead of {nats(with_them, size)} ({ends})"
+    return f"{moves} · a difference of {nats(with_them - without, size)}, while {held}"
 
 
 NOT_THE_SHARE = (
-    "A share adds up; this is another number. The update was repeated without their credit, and Adam divides each step "
-    "by the size of the gradients that are left, so what remains is scaled up."
+    "Shares add up; this is a test, the update taken once more without their credit. Adam divides each step by the size "
+    "of the gradients that are left, so the push of all others changes as well."
 )
 
 
@@ -98,27 +112,31 @@ class Cause(NamedTuple):
 
 def sentence(taught: Taught, update: Update, subject: Subject) -> str:
     """What moved the target, in one sentence: the cause that explains most of it, if any does, by its shares."""
-    name, size = subject.name, taught.predicted
-    if abs(taught.measured) < _STILL and abs(size) < _STILL:
+    name, net = subject.name, taught.predicted
+    if abs(taught.measured) < _STILL and abs(taught.first_order) < _STILL:
         return f"This update did not move {name}."
-    if not size or (abs(size) >= _STILL and taught.measured * size < 0):
-        moves = f"the shares add up to {nats(size, size)}, but {name} moved by {nats(taught.measured, size)}"
+    if abs(net - taught.first_order) > _ROUGH * abs(taught.first_order):
+        return f"The shares of {name} are too rough to name a cause: see how far their sum is from ∇q·Δθ."
+    if taught.measured * net < 0 or not net:
+        moves = f"the shares add up to {nats(net, net)}, but {name} moved by {nats(taught.measured, net)}"
         return f"First order does not explain this update: {moves}."
-    up = size > 0
-    sign = 1 if up else -1
-    gross = float(np.maximum(sign * _pushes(taught), 0).sum())
-    verb = f"pushed {name} {'up' if up else 'down'}"
-    earlier = sign * taught.earlier
-    causes = sorted(_causes(taught, update, up), key=lambda cause: -abs(cause.total))
-    best = causes[0] if causes else None
-    if earlier > 0 and (best is None or earlier >= abs(best.total)):
-        how = "Mostly earlier updates" if earlier >= _MOSTLY * gross else "Most of all, earlier updates"
-        second = f"; in this batch, {best.what} ({nats(best.total, size)})" if best is not None else ""
-        return f"{how} {verb}, through the optimizer's momentum ({nats(taught.earlier, size)}){second}."
-    if best is None:
-        return f"No token of update {update.number} {verb}."
-    how = "Mostly" if abs(best.total) >= _MOSTLY * gross else "Most of all,"
-    return f"{how} {best.what} {verb} ({nats(best.total, size)} of {nats(sign * gross, size)} in that direction)."
+    pushes = _pushes(taught)
+    up, down = float(np.maximum(pushes, 0).sum()), float(np.minimum(pushes, 0).sum())
+    gross, way = (up, "up") if net > 0 else (down, "down")
+    earlier = taught.earlier if taught.earlier * net > 0 else 0.0
+    best = max(_causes(taught, update, net > 0), key=lambda cause: abs(cause.total), default=None)
+    what, total = _EARLIER, earlier
+    if best is not None and abs(best.total) > abs(earlier):
+        what, total = best.what, best.total
+    if not total:
+        return f"No token of update {update.number} pushed {name} {way}."
+    how = "Mostly" if abs(total) >= _MOSTLY * abs(gross) else "Most of all,"
+    said = f"{how} {what} pushed {name} {way} ({nats(total, gross)} of {nats(gross, gross)} in that direction)"
+    if what == _EARLIER and best is not None:
+        said += f"; in this batch, {best.what} ({nats(best.total, gross)})"
+    other = down if net > 0 else up
+    against = f". Others pushed it {'down' if net > 0 else 'up'} ({nats(other, gross)}), so little is left"
+    return f"{said}{against if abs(net) < _LITTLE * abs(gross) else ''}."
 
 
 def _pushes(taught: Taught) -> Array:
@@ -135,7 +153,7 @@ def _causes(taught: Taught, update: Update, up: bool) -> Iterator[Cause]:
     owners = np.repeat(np.arange(len(sampled.group)), np.diff(sampled.offsets))
     known = np.isfinite(pull) & (pull != 0) & (taught.shares != 0)
     tokens = np.flatnonzero(known & ((taught.shares > 0) == up))
-    keys = np.stack([sampled.token_ids[tokens], pull[tokens] > 0, here[tokens]], axis=1)
+    keys = np.stack([sampled.token_ids[tokens], pull[tokens] > 0], axis=1)
     kinds, which = np.unique(keys, axis=0, return_inverse=True)
     totals = np.bincount(which.ravel(), weights=taught.shares[tokens].astype(np.float64), minlength=len(kinds))
     for kind in np.argsort(-np.abs(totals))[:_CAUSES].tolist():
@@ -143,10 +161,18 @@ def _causes(taught: Taught, update: Update, up: bool) -> Iterator[Cause]:
         answers = np.unique(owners[found])
         text = quoted(sampled.pieces.get(int(kinds[kind, 0]), sampled.texts[found[0]]))
         ground = f"{'credit for' if kinds[kind, 1] else 'blame on'} {len(answers)} answer{'s' * (len(answers) > 1)}"
-        to = "" if same[answers].any() else " to other prompts"
-        starts = bool(np.isin(found, sampled.offsets[:-1]).all())
-        how = f"that wrote {text} here" if kinds[kind, 2] else f"that {'began with' if starts else 'wrote'} {text}"
-        yield Cause(f"the {ground}{to} {how}", len(answers), float(totals[kind]))
+        verb = "began with" if np.isin(found, sampled.offsets[:-1]).all() else "wrote"
+        near = _nearness(int(same[answers].sum()), len(answers), bool(here[found].all()))
+        yield Cause(f"the {ground} that {verb} {text}{near}", len(answers), float(totals[kind]))
+
+
+def _nearness(same: int, answers: int, here: bool) -> str:
+    """How many of the answers are to the target's prompt, in words; `here`: all wrote it in the target's place."""
+    if here:
+        return " here"
+    if same == answers:
+        return " after this prompt"
+    return f", {same} of them to this prompt," if same else ", all to other prompts," if answers > 1 else ""
 
 
 def _same_prompt(taught: Taught, sampled: Sampled) -> Array:
