@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from rlplay.link.messages import EndProbe
-from rlplay.trace.questions import Peeked
+from rlplay.trace.questions import Peek, Peeked, Prefix
 from rlplay.trace.records import Rewound
 from rlplay.trace.targets import token_target
 from rlplay.trace.teachers import TakeAway, Target, Taught, Teach, TeachCourse
 from rlplay.trace.update import Update
 from rlplay.ui.river.belief_river import River
-from rlplay.ui.session.subjects import token_subject
-from rlplay.ui.session.teachers import Subject, Teachers, scale_end
+from rlplay.ui.session.subjects import Subject, token_subject
+from rlplay.ui.session.teachers import Teachers, scale_end
 from rlplay.ui.teachers.teacher_rows import AnswerRow, GroupRow, UpdatesRow, teacher_rows, tokens_of
 from rlplay.ui.teachers.teachers_screen import TeachersScreen
 from rlplay.ui.teachers.words import disagreement, nats, probability, sentence, sum_line
-from tests.recorded import synthetic_update
+from tests.recorded import synthetic_evaluated, synthetic_update
 from tests.ui.stage import all_text, on_screen, pressed, settled
 from tests.ui.taught import away, course, taught
 
@@ -160,7 +160,9 @@ def made_of(*shares: tuple[int, float], earlier: float = 0.0, measured: float | 
         flat[token] = share
     batch = float(flat.sum())
     after = -0.5 + (batch + earlier if measured is None else measured)
-    return msgspec.structs.replace(TAUGHT, shares=flat, batch=batch, earlier=earlier, before=-0.5, after=after)
+    return msgspec.structs.replace(
+        TAUGHT, shares=flat, batch=batch, earlier=earlier, before=-0.5, after=after, first_order=batch + earlier
+    )
 
 
 def test_the_sentence_names_the_tokens_that_did_most() -> None:
@@ -362,3 +364,19 @@ async def test_the_probe_asks_about_its_chosen_candidate() -> None:
         await settled(pilot)
         await pressed(pilot, "down", "Y")
         assert source.commands[-1] == Teach(Target([5, 6], [*probing.begun, 8], [len(probing.begun)]), 2, 2)
+
+
+async def test_a_held_out_answer_is_spelled_and_then_asked_about_as_a_whole() -> None:
+    async with on_screen(1, 2, size=(120, 35)) as (app, source, pilot):
+        source.evaluated = [synthetic_evaluated(0)]
+        await pressed(pilot, "e", "down", "Y")
+        spelled = source.commands[-1]
+        held_out = source.evaluated[0]
+        assert spelled == Peek(Prefix(held_out.prompts[1], text=held_out.completions[1]))
+        source.put(Peeked(Prefix("another"), prompt_ids=[9], answer_ids=[9]))
+        source.put(Peeked(spelled.prefix, 2, prompt_ids=[5, 6], answer_ids=[7, 8]))
+        await settled(pilot)
+        assert source.commands[-1] == Teach(Target([5, 6], [7, 8], [0, 1]), 2, 2)
+        answered(source, app)
+        await settled(pilot)
+        assert app.screen.list.count() > 3

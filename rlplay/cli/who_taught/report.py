@@ -14,12 +14,12 @@ from rlplay.printed import Teachers as Printed
 from rlplay.trace.teachers import Move, TakenAway, Target, Taught
 from rlplay.trace.text import visible
 from rlplay.ui.format.shown_text import quoted
-from rlplay.ui.session.teachers import Subject
+from rlplay.ui.session.subjects import Subject
 from rlplay.ui.teachers.words import (
-    NOT_THE_SHARE,
     disagreement,
     moved,
     nats,
+    not_the_share,
     probability,
     rest_line,
     sum_line,
@@ -60,7 +60,7 @@ def lines(found: Printed, taught: Taught, taken: TakenAway | None) -> Iterator[s
     yield from (words for words in (rest_line(taught), disagreement(taught)) if words)
     if taken is not None and found.without is not None:
         yield from _wrapped(without_line(taken, taught, len(found.without.answers)))
-        yield from _wrapped(NOT_THE_SHARE)
+        yield from _wrapped(not_the_share(taken, taught))
     yield f"\nAnswers of update {found.by}{'' if found.by == found.update else ', through the optimizer’s momentum'}"
     yield from _teachers(found)
 

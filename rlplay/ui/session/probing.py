@@ -23,8 +23,7 @@ from rlplay.trace.questions import (
 )
 from rlplay.trace.records import Sampled
 from rlplay.ui.session.answer_at import answer_at
-from rlplay.ui.session.subjects import text_subject
-from rlplay.ui.session.teachers import Subject
+from rlplay.ui.session.subjects import Subject, text_subject
 
 TAILS = 6
 SAMPLES = 256

@@ -267,6 +267,8 @@ class Session:
                 self.colour_shares()
             case Peeked() | Continued() | Estimated() | Recalled():
                 self.probing.take(answer)
+                if isinstance(answer, Peeked):
+                    self.teachers.spelled(answer)
 
     def colour_shares(self) -> None:
         """Let the tokens of the update whose shares are known have them."""

@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rlplay.trace.records import Sampled
 from rlplay.trace.targets import text_target, token_target, whole_text_target
+from rlplay.trace.teachers import Target
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.format.shown_text import quoted
-from rlplay.ui.session.teachers import Subject
 
 _PROMPT = 60
 """Characters of a prompt in the name of a place."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A target in words: its `name` as the model wrote it, in quotes, and `where` that is.
+
+    `completion` is the answer of update `of` that it is from; None if it is from none. `candidates` are the tokens that
+    could have come in its place, with their texts.
+    """
+
+    target: Target
+    name: str
+    where: str
+    of: int = 0
+    completion: int | None = None
+    candidates: tuple[tuple[int, str], ...] = ()
+
+    def instead(self, step: int) -> Subject:
+        """The candidate `step` further on the list, in its place; the same if there is none."""
+        ids, here = [token for token, _ in self.candidates], self.target.answer_ids[-1]
+        at = (ids.index(here) + step if here in ids else 0) if ids else -1
+        if not 0 <= at < len(ids):
+            return self
+        target = Target(self.target.prompt_ids, [*self.target.answer_ids[:-1], ids[at]], self.target.places)
+        return replace(self, target=target, name=quoted(self.candidates[at][1]))
 
 
 def token_subject(update: Update, completion: int, token: int, candidate: int | None = None) -> Subject:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from rlplay.link.messages import EndProbe
 from rlplay.trace.lenses import LENSES, Lens
+from rlplay.trace.questions import Peek, Peeked, Prefix
 from rlplay.trace.records import Array
 from rlplay.trace.teachers import (
     AnyTeaching,
     AnyTeachingAnswer,
     TakeAway,
     TakenAway,
-    Target,
     Taught,
     TaughtCourse,
     Teach,
     TeachCourse,
 )
 from rlplay.trace.update import Update
-from rlplay.ui.format.shown_text import quoted
+from rlplay.ui.session.subjects import Subject, answer_subject
 
 KEPT = 16
 """Answers with a number for each token that are kept, at most."""
@@ -30,31 +30,6 @@ _STRONG = 99.0
 """The percentile of the shares at which the scale of their colours ends: a single one may be far beyond."""
 
 Question = TypeVar("Question", Teach, TeachCourse, TakeAway)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A target in words: its `name` as the model wrote it, in quotes, and `where` that is.
-
-    `completion` is the answer of update `of` that it is from; None if it is from none. `candidates` are the tokens that
-    could have come in its place, with their texts.
-    """
-
-    target: Target
-    name: str
-    where: str
-    of: int = 0
-    completion: int | None = None
-    candidates: tuple[tuple[int, str], ...] = ()
-
-    def instead(self, step: int) -> Subject:
-        """The candidate `step` further on the list, in its place; the same if there is none."""
-        ids, here = [token for token, _ in self.candidates], self.target.answer_ids[-1]
-        at = (ids.index(here) + step if here in ids else 0) if ids else -1
-        if not 0 <= at < len(ids):
-            return self
-        target = Target(self.target.prompt_ids, [*self.target.answer_ids[:-1], ids[at]], self.target.places)
-        return replace(self, target=target, name=quoted(self.candidates[at][1]))
 
 
 class Teachers:
@@ -66,6 +41,7 @@ class Teachers:
 
     def __init__(self) -> None:
         self.subject: Subject | None = None
+        self.spelling: Prefix | None = None  # an answer whose ids were asked for
         self.update = self.by = 0
         self.marked: frozenset[int] = frozenset()  # completions of `update`
         self.asked: AnyTeaching | None = None
@@ -118,7 +94,7 @@ class Teachers:
 
     def about(self, subject: Subject, update: int) -> Teach | None:
         """Be about another target, and what moved it in `update`; None if that is known."""
-        self.subject = subject
+        self.subject, self.spelling = subject, None
         return self.look_at(update, update)
 
     def look_at(self, update: int, by: int) -> Teach | None:
@@ -131,6 +107,23 @@ class Teachers:
             self.refused = ""
             return None
         return self._ask(Teach(self.subject.target, update, by))
+
+    def spell(self, prefix: Prefix, update: int) -> Peek:
+        """Be about an answer of which only the words are known, and what moved it in `update`; ask for its ids."""
+        self.subject, self.spelling = None, prefix
+        self.update = self.by = update
+        self.marked, self.refused, self.stopped = frozenset(), "", False
+        self.version += 1
+        return Peek(prefix)
+
+    def spelled(self, peeked: Peeked) -> None:
+        """Take the ids of an answer that was to be spelled; other answers are not for this."""
+        if self.spelling is None or peeked.prefix != self.spelling:
+            return
+        self.spelling, self.refused = None, peeked.refused
+        if not peeked.refused:
+            self.subject = answer_subject(peeked.prefix.prompt, peeked.prompt_ids, peeked.answer_ids)
+        self.version += 1
 
     def look_over_run(self) -> TeachCourse | None:
         """Ask how far each update of the run moved the subject; None if that is known or asked."""

@@ -9,7 +9,7 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import QUIET, STRONG, keyed
 from rlplay.ui.format.shown_text import literal
 from rlplay.ui.session.teachers import Teachers
-from rlplay.ui.teachers.words import NOT_THE_SHARE, disagreement, missed, moved, rest_line, sum_line, without_line
+from rlplay.ui.teachers.words import disagreement, missed, moved, not_the_share, rest_line, sum_line, without_line
 
 ASKING = (
     "Asking the engine: a backward pass for this token, then two passes over the batch, about half an update. It "
@@ -60,7 +60,10 @@ def test_lines(teachers: Teachers, taught: Taught, away: TakenAway | None) -> li
     if not count:
         return []
     if away is not None:
-        return [Content.styled(without_line(away, taught, count), STRONG), Content.styled(NOT_THE_SHARE, QUIET)]
+        return [
+            Content.styled(without_line(away, taught, count), STRONG),
+            Content.styled(not_the_share(away, taught), QUIET),
+        ]
     answers = f"{count} answer{'s' * (count > 1)} marked"
     if teachers.asked is not None:
         return [keyed(f"{answers}: taking the update once more without their credit … `esc` stops it")]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from rlplay.trace.questions import Prefix
 from rlplay.trace.targets import candidate_id
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.main.playground import Action, Playground
 from rlplay.ui.river.belief_river import River
 from rlplay.ui.session.session import Session
-from rlplay.ui.session.teachers import Subject
+from rlplay.ui.session.subjects import Subject
 
 
 def why_not(session: Session) -> str:
@@ -24,14 +25,15 @@ def why_not(session: Session) -> str:
 
 
 async def _teachers(play: Playground, argument: Any) -> None:
-    """Ask about a subject of another dialogue, a script's token, or the one under the cursor; see the verb."""
+    """Ask about what another dialogue names, a script's token, or the one under the cursor; see the verb."""
     from rlplay.ui.teachers.teachers_screen import TeachersScreen
 
     if problem := why_not(play.session):
         play.app.notify(problem, severity="warning", markup=False)
         return
     try:
-        found = (argument, play.session.run.finished) if isinstance(argument, Subject) else _of_batch(play, argument)
+        elsewhere = isinstance(argument, Subject | Prefix)
+        found = (argument, play.session.run.finished) if elsewhere else _of_batch(play, argument)
     except ValueError as error:
         play.app.notify(f"{str(error)[:1].upper()}{str(error)[1:]}.", severity="warning", markup=False)
         return

@@ -11,6 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
 from rlplay.link.messages import EndProbe
+from rlplay.trace.questions import Prefix
 from rlplay.trace.teachers import AnyTeaching, Taught
 from rlplay.trace.update import Update
 from rlplay.ui.answers.folding import Folding
@@ -20,7 +21,7 @@ from rlplay.ui.main.playground import Playground
 from rlplay.ui.parts.following import Following
 from rlplay.ui.parts.panel_messages import CursorMoved, Perform
 from rlplay.ui.parts.steady_static import SteadyStatic
-from rlplay.ui.session.teachers import Subject
+from rlplay.ui.session.subjects import Subject
 from rlplay.ui.teachers.captions import ASKING, COURSE, empty, head, sums, test_lines
 from rlplay.ui.teachers.course_list import CourseList
 from rlplay.ui.teachers.row_list import Chosen
@@ -92,11 +93,11 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         Binding("q,Y", "dismiss", "close"),
     ]
 
-    def __init__(self, play: Playground, subject: Subject, update: int) -> None:
-        """What moved `subject` in `update`."""
+    def __init__(self, play: Playground, subject: Subject | Prefix, update: int) -> None:
+        """What moved `subject` in `update`: a whole answer if it is a prefix in words."""
         super().__init__()
         self._play, self.session, self.teachers = play, play.session, play.session.teachers
-        self._first = subject, update
+        self._first: tuple[Subject | Prefix, int] = subject, update
         self.tokens, self.list, self.course = TokenMap(id="taught-tokens"), TeacherList(), CourseList()
         self.tokens.step_word = self.session.step_word
         self.view = VIEWS[0]
@@ -121,7 +122,11 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
 
     async def on_mount(self) -> None:
         self.teachers.at(self.session.run.rewinds)
-        await self._ask(self.teachers.about(*self._first))
+        subject, update = self._first
+        if isinstance(subject, Prefix):
+            await self.session.source.send(self.teachers.spell(subject, update))
+        else:
+            await self._ask(self.teachers.about(subject, update))
         self.begin()
 
     async def _ask(self, question: AnyTeaching | EndProbe | None) -> None:
@@ -143,6 +148,9 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         teachers = self.teachers
         if teachers.at(self.session.run.rewinds):
             self._said = ""
+        if isinstance(self._first[0], Prefix) and teachers.subject is not None:  # it has been spelled
+            self._first = teachers.subject, teachers.update
+            self.call_later(self._ask, teachers.about(*self._first))
         update, taught = self._update(), teachers.taught
         if taught is not self._made[0] or update is not self._made[1]:
             self._made = taught, update

@@ -13,7 +13,7 @@ from rlplay.trace.teachers import Move, TakenAway, Taught
 from rlplay.trace.update import Update
 from rlplay.ui.format.number_cells import signed
 from rlplay.ui.format.shown_text import quoted
-from rlplay.ui.session.teachers import Subject
+from rlplay.ui.session.subjects import Subject
 
 APART = 0.02
 """The relative difference between the sum of the shares and the first order from which on it is said."""
@@ -96,10 +96,16 @@ def without_line(away: TakenAway, taught: Taught, count: int) -> str:
     return f"{moves} · a difference of {nats(with_them - without, size)}, while {held}"
 
 
-NOT_THE_SHARE = (
-    "Shares add up; this is a test, the update taken once more without their credit. Adam divides each step by the size "
-    "of the gradients that are left, so the push of all others changes as well."
-)
+def not_the_share(away: TakenAway, taught: Taught) -> str:
+    """Why the test of some answers is not the sum of their shares, as far as these numbers show it."""
+    shares = float(taught.shares[away.tokens].sum()) if len(taught.shares) else 0.0
+    missing = away.after - away.without
+    less = 0 <= missing * shares < shares * shares
+    so = "the others make up for part of what is missing" if less else "the push of all others changes as well"
+    return (
+        "Shares add up; this is a test, the update taken once more without their credit. Adam divides each step by the "
+        f"size of the gradients that are left, so {so}."
+    )
 
 
 class Cause(NamedTuple):
