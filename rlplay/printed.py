@@ -250,6 +250,61 @@ class TeachersCourse(Printed, frozen=True, kw_only=True, tag="teachers-course/1"
     moves: list[TaughtInUpdates]
 
 
+class ShownToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A token that shows a problem, with its probability before and after the first rehearsed update.
+
+    `same` if the unchanged run has sampled it too, after the same beginning.
+    """
+
+    update: int
+    answer: int
+    token: int
+    text: str
+    before: float
+    after: float | None
+    same: bool
+
+
+class TriedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a finding with changed settings; the first has none, and is the run as it is."""
+
+    label: str
+    settings: dict[str, Any]
+    verdict: str
+    """"unchanged", "gone", "better", "same", "worse", "untold" where a number is missing, "refused"."""
+    helped: bool
+    text: str
+    number: float | None
+    numbers: dict[int, float | None]
+    """By update."""
+    reward: float | None
+    kl: float | None
+    gold: dict[str, float | None]
+    paid_alike: bool
+    """Whether the reward is that of the run, and not of other weights."""
+    brings: list[str]
+    token: ShownToken | None
+
+
+class Tried(Printed, frozen=True, kw_only=True, tag="try/1"):
+    """`rlplay try`: what became of a finding with each change."""
+
+    run: str
+    finding: str
+    """Its name, as in health/1; "" if there is none."""
+    title: str
+    since: int
+    """The update after which all begin."""
+    why: str
+    """Why there; where nothing was tried, why not."""
+    updates: int
+    measure: str
+    """The finding's own number."""
+    better: str
+    """"lower" or "higher"."""
+    changes: list[TriedChange]
+
+
 def health_report(run: Path, evidence: Evidence | None, found: Sequence[Finding]) -> HealthReport:
     """The findings of a run, and what is said of the other checks; `evidence` is None if no update has ended."""
     said = [] if evidence is None else verdicts(evidence, list(found))
@@ -283,6 +338,16 @@ def json_line(what: Printed) -> str:
 
 SCHEMAS: dict[str, type[Printed]] = {
     str(each.__struct_config__.tag): each
-    for each in (HealthReport, UpdateNumbers, RunResult, RunList, ScenarioList, SettingList, Teachers, TeachersCourse)
+    for each in (
+        HealthReport,
+        UpdateNumbers,
+        RunResult,
+        RunList,
+        ScenarioList,
+        SettingList,
+        Teachers,
+        TeachersCourse,
+        Tried,
+    )
 }
 """The objects by their schema."""

@@ -16,6 +16,7 @@ from rlplay.cli import new_scenario as new
 from rlplay.cli.health import health
 from rlplay.cli.list_settings import settings
 from rlplay.cli.remove import remove
+from rlplay.cli.repair import repair
 from rlplay.cli.teachers import teachers
 from rlplay.cli.trusting import trust
 from rlplay.cli.types import SCENARIO
@@ -32,7 +33,7 @@ _EXAMPLES = (
 GROUPS = {
     "Play": ("run", "demo", "resume", "new", "serve"),
     "Recorded runs, yours and those of other trainers": (
-        "replay", "health", "teachers", "compare", "attach", "import", "export", "runs", "rm",
+        "replay", "health", "try", "teachers", "compare", "attach", "import", "export", "runs", "rm",
     ),
     "Look up": ("list", "show", "algorithms", "settings", "doctor", "trust"),
 }  # fmt: skip
@@ -117,6 +118,7 @@ for command in (
     health,
     remove,
     settings,
+    repair,
     teachers,
     trust,
 ):

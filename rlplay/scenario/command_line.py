@@ -102,7 +102,7 @@ def _plain(value: Any) -> Any:
 def _settings(scenario: Scenario, given: dict[str, Any]) -> dict[str, Any]:
     """The changed settings of the scenario and of its stages, as its fields."""
     short = {setting: given[name] for name, setting in _SETTINGS.items() if name in given}
-    sets = absolute_files(short | dict(map(_setting, given.get("sets", ()))), Path.cwd())
+    sets = absolute_files(short | dict(map(named_setting, given.get("sets", ()))), Path.cwd())
     algorithm = sets.get("algorithm")
     if algorithm is not None and scenario.stages:
         raise ScenarioError(f"{scenario.name} has stages, and each has its algorithm: it takes no --algorithm")
@@ -139,7 +139,8 @@ def _changed(
     return kept | sets
 
 
-def _setting(entry: str) -> tuple[str, str]:
+def named_setting(entry: str) -> tuple[str, str]:
+    """The name and the value of a --set. Raises ScenarioError, one line, if it is none."""
     name, equals, value = entry.partition("=")
     if not equals or not name.strip():
         raise ScenarioError(f"--set takes name=value, as in beta=0.1; got {quote(entry)}")

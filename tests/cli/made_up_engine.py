@@ -1,4 +1,4 @@
-"""An engine that answers who taught a token without a model."""
+"""An engine that answers who taught a token, and rehearses, without a model."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlplay.cli import teachers
+from rlplay.cli import repair, teachers
 from rlplay.engine import asked_run
 from rlplay.trace.records import Evaluated
+from rlplay.trace.rehearsals import Rehearse, Rehearsed
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.teachers import Move, TakeAway, TakenAway, Target, Taught, TaughtCourse, Teach, TeachCourse
+from tests.health.remedies.made_up_answers import records
 
 
 class MadeUpEngine:
@@ -23,6 +25,7 @@ class MadeUpEngine:
     def __init__(self, run: Path, refused: str = "") -> None:
         self.run, self.refused = run, refused
         self.asked: list[Any] = []
+        self.helps = True  # the first change of a rehearsal
 
     def held_out_target(self, held_out: Evaluated, index: int) -> Target:
         return Target([1], [ord(character) for character in held_out.completions[index]], [0])
@@ -43,6 +46,13 @@ class MadeUpEngine:
                 )  # fmt: skip
             case TakeAway(target, update, tokens):
                 yield TakenAway(target, update, tokens, before=-1.0, after=-0.5, without=-0.75)
+            case Rehearse(since, updates, changes):
+                for index in range(len(changes)):
+                    for number in range(since + 1, since + updates + 1):
+                        yield Rehearsed(
+                            0, index, number, records=records(number, 0.0 if index == 1 and self.helps else 1.0)
+                        )
+                yield Rehearsed(0, len(changes), done=True)
             case TeachCourse(target):
                 yield TaughtCourse(target, moves=[])
                 moves = [Move(0, 1, -1.0, 0.5, 0.375, 0.0, 0.0), Move(1, 3, -0.5, 0.5, 0.25, 0.125, 0.0625)]
@@ -50,7 +60,7 @@ class MadeUpEngine:
 
 
 def made_up_engine(monkeypatch: pytest.MonkeyPatch, run: Path) -> MadeUpEngine:
-    """The engine that `rlplay teachers` gets for a run from now on."""
+    """The engine that `rlplay teachers` and `rlplay try` get for a run from now on."""
     made_up = MadeUpEngine(run)
 
     @contextmanager
@@ -58,5 +68,6 @@ def made_up_engine(monkeypatch: pytest.MonkeyPatch, run: Path) -> MadeUpEngine:
         yield made_up
 
     monkeypatch.setattr(asked_run, "asked_run", asked)
-    monkeypatch.setattr(teachers, "question_job", lambda *_: None)
+    for command in (teachers, repair):
+        monkeypatch.setattr(command, "question_job", lambda *_: None)
     return made_up

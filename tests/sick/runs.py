@@ -58,7 +58,7 @@ def play(sample: Sample, folder: Path, seed: int) -> Path:
     if run.exists():
         return run
     follow([str(REWARDS)])
-    driver = Driver(Job(_scenario(sample, folder, seed), str(run), device="cpu", threads=1), lambda _record: None)
+    driver = Driver(Job(scenario_of(sample, folder, seed), str(run), device="cpu", threads=1), lambda _record: None)
     driver.load(lambda _what, _fraction: None)
     with ExitStack() as broken:
         broken.enter_context(mock.patch.object(SnapshotStore, "begin"))  # nobody goes back in these runs
@@ -69,7 +69,7 @@ def play(sample: Sample, folder: Path, seed: int) -> Path:
     return run
 
 
-def _scenario(sample: Sample, folder: Path, seed: int) -> Scenario:
+def scenario_of(sample: Sample, folder: Path, seed: int) -> Scenario:
     if sample.scenario:
         scenario = load(sample.scenario)
         return msgspec.structs.replace(scenario, seed=seed, settings=scenario.settings | sample.settings, script=[],

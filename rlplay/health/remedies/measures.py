@@ -27,7 +27,7 @@ class Measure:
     series: Callable[[Evidence], Points]
     more: bool = False
     share: bool = False
-    place: str = "longest"
+    place: str = "moved"
     least: float = 0.0
     """A difference below which nothing is claimed."""
     settles: bool = False
@@ -43,14 +43,14 @@ class Measure:
         return percent(value) if self.share else number(value)
 
 
-def metric(name: str, title: str = "", *, more: bool = False, share: bool = False, place: str = "longest") -> Measure:
+def metric(name: str, title: str = "", *, more: bool = False, share: bool = False, place: str = "moved") -> Measure:
     """A metric of the run."""
     return Measure(title or name, lambda run: run.known(name), more, share, place)
 
 
 def digested(
     name: str, value: Callable[[Digest], float | None], *, more: bool = False, share: bool = False,
-    place: str = "longest",
+    place: str = "moved",
 ) -> Measure:  # fmt: skip
     """A number of the update's digest."""
     return Measure(
@@ -144,8 +144,8 @@ MEASURES: dict[Problem, Measure] = {
     "drowned": RIGHT,
     "two prices": digested("repeated answers that earn differently", _apart, share=True),
     "tiny spread": digested("groups whose differences are tiny", _tiny, share=True),
-    "step too large": digested("probability that an update moves", lambda each: each.shift, share=True, place="moved"),
-    "step too small": metric("kl_old", "KL of an update", more=True, place="moved"),
+    "step too large": digested("probability that an update moves", lambda each: each.shift, share=True),
+    "step too small": metric("kl_old", "KL of an update", more=True),
     "length": digested("pairs that length decides", _by_length, share=True),
     "repetition": digested("tokens that repeat", lambda each: each.repeats, share=True, place="repeated"),
     "memorised": Measure("training reward above held-out", _gap),
@@ -157,7 +157,7 @@ MEASURES: dict[Problem, Measure] = {
     "flat": REWARD,
     "held": REWARD,
     "collapse": REWARD,
-    "clipped": metric(CLIP_SHARE, "tokens that are clipped", share=True, place="moved"),
+    "clipped": metric(CLIP_SHARE, "tokens that are clipped", share=True),
     "spike": metric("grad_norm", place="pulled"),
     "rounding": metric("weights/changed", "weights that change", more=True, share=True),
     "sampler": digested("distance of sampler and policy", _excess, place="unlikely"),

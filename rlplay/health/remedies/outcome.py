@@ -238,11 +238,12 @@ def _token(branch: _Branch, now: Evidence, place: str, control: _Branch | None) 
 
 
 def _alike(one: Update, other: Update | None, place: TokenPlace) -> bool:
-    """Whether both updates have the same tokens up to a place."""
+    """Whether both updates have the same prompt there, and the same tokens up to a place."""
     if other is None or one.sampled is None or other.sampled is None or place.answer >= len(one.sampled.group):
         return False
     a, b = (_beginning(each, place) for each in (one, other))
-    return len(a) == place.token + 1 and np.array_equal(a, b)
+    asked, wanted = (each.prompts[int(each.group[place.answer])] for each in (one.sampled, other.sampled))
+    return asked == wanted and len(a) == place.token + 1 and np.array_equal(a, b)
 
 
 def _beginning(update: Update, place: TokenPlace) -> Array:

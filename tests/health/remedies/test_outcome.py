@@ -1,0 +1,75 @@
+"""What became of a finding: gone, better, the same or worse, beside the run as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlplay.health.remedies.measures import CUT_ANSWERS, REWARD
+from rlplay.health.remedies.outcome import Outcome, gain
+from rlplay.trace.rehearsals import Rehearsed
+from tests.health.remedies.made_up_answers import SINCE, UPDATES, answers, rehearsal
+
+
+def judged(cut: list[float]) -> Outcome:
+    return rehearsal(answers(1, cut)).outcomes()[1]
+
+
+def test_the_run_as_it_is_comes_first() -> None:
+    unchanged, other = rehearsal(answers(1, [1.0] * UPDATES)).outcomes()
+    assert (unchanged.verdict, unchanged.number, unchanged.remedy.changes) == ("unchanged", 1.0, {})
+    assert [n for n, _ in unchanged.numbers] == [SINCE + 1, SINCE + 2, SINCE + 3]
+    assert (other.verdict, other.helped) == ("same", False)
+    assert other.reward == unchanged.reward
+
+
+@pytest.mark.parametrize(
+    ("cut", "verdict"),
+    [([0.0] * 3, "gone"), ([0.4] * 3, "better"), ([0.9] * 3, "same"), ([0.0, 1.0, 1.0], "same")],
+)
+def test_a_finding_is_gone_only_where_the_check_no_longer_sees_it(cut: list[float], verdict: str) -> None:
+    assert judged(cut).verdict == verdict
+
+
+def test_nothing_is_said_of_a_branch_before_its_last_update() -> None:
+    made = rehearsal(answers(1, [0.0, 0.0]))
+    assert made.under_way == (1, 2)
+    assert [each.verdict for each in made.outcomes()] == ["unchanged"]
+    assert made.best() is None
+
+
+def test_a_refusal_is_an_outcome() -> None:
+    made = rehearsal([Rehearsed(0, 1, refused="no memory"), Rehearsed(0, 2, done=True)])
+    assert [(each.verdict, each.text) for each in made.outcomes()[1:]] == [("refused", "no memory")]
+    assert made.done
+
+
+def test_the_best_is_gone_before_it_is_better() -> None:
+    made = rehearsal(answers(1, [0.4] * 3), answers(2, [0.0] * 3), lengths=(24, 48))
+    best = made.best()
+    assert best is not None
+    assert best.remedy.changes == {"max_completion_length": 48}
+
+
+def test_the_token_is_the_one_of_the_unchanged_run_where_both_sampled_it() -> None:
+    alike, other = (rehearsal(answers(1, [0.0] * 3, seed)).outcomes() for seed in (0, 7))
+    shown = [each.token for each in alike]
+    assert shown[0] is not None
+    assert shown[1] is not None
+    assert (shown[0].place, shown[0].text, shown[1].same) == (shown[1].place, shown[1].text, True)
+    assert shown[0].place.update == SINCE + 1
+    assert other[1].token is not None
+    assert not other[1].token.same
+
+
+def test_a_number_counts_only_beyond_chance() -> None:
+    then = [(n, 1.0) for n in range(5)]
+
+    def now(*values: float) -> int:
+        return gain(REWARD, list(enumerate(values)), then)
+
+    assert now(2, 2, 2, 2, 2) == 1
+    assert now(0.2, 0.2, 0.2, 0.2, 0.2) == -1
+    assert now(1.1, 1.1, 1.1, 1.1, 1.1) == 0, "too little"
+    assert now(9, 0.9, 0.9, 2, 2) == 0, "not in enough of the updates"
+    assert gain(REWARD, [], then) == 0
+    assert gain(CUT_ANSWERS, [(0, 0.02)], [(0, 0.0)]) == 0, "shares differ by a twentieth or more"
