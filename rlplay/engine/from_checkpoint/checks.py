@@ -59,12 +59,12 @@ def compared(state: State, update: Update, examples: Sequence[Example] | None) -
         f"{len(sampled.group)} recorded answers of update {update.number:,}",
     )
     if (gap := _gap(policy, sampled.old_logprobs, known, count)) is not None:
-        agree.append(f"log-probabilities of {count} within {compact(gap)}")
+        agree.append(f"log-probabilities of {count} within {compact(gap, 1)}")
     reference = None if credited is None or not reads_reference(state.settings) else credited.ref_logprobs
     if reference is not None:
         theirs = _logprobs(lm, lm.reference, batch)
         if (gap := _gap(theirs, reference, known, f"{count} under the reference")) is not None:
-            agree.append(f"the reference's within {compact(gap)}")
+            agree.append(f"the reference's within {compact(gap, 1)}")
     if examples is not None and state.settings.rewarded:
         for name, wrong in _rewards(state, update, examples):
             what = f"reward {name} of {count}"

@@ -23,6 +23,11 @@ from rlplay.trace.update import Update
 
 _UNKNOWN = "min_p, repetition_penalty, generation_kwargs, bf16 or fp16, sync_ref_model, callbacks, a data collator"
 """Options of TRL that change what is trained, and that no recording has."""
+_ROUNDED = {
+    "bfloat16": "optimizer steps in bfloat16: rlplay takes them in float32 and rounds the weights",
+    "float16": "weights in float16: rlplay keeps them in float32",
+}
+"""What rlplay does otherwise where the trained weights have this type."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ def plan(run: Path, folder: Path, rewards: Sequence[str] = (), reference: Path |
         settings, rate = _with_rate(settings, "lr_scheduler_type" in recorded, checkpoint, update)
         settings = _with_rewards(settings, rewards)
         model = _model(reader.started.model, checkpoint, settings, reference)
-        lacking = [*rate, *_lacking(checkpoint, near, model)]
+        lacking = [*rate, *_lacking(checkpoint, near, model, reader.started.dtype)]
         if settings.num_prompts > int(recorded["num_prompts"]) and settings.rewarded:
             lacking.append(
                 "several samplings in an update, whose losses TRL weighs one by one: rlplay makes one of them"
@@ -180,10 +185,12 @@ def _rebuilt(found: Plan) -> Iterator[str]:
         yield f"reference {visible(found.model)}" + (", adapters off" if checkpoint.base else "")
 
 
-def _lacking(checkpoint: Checkpoint, near: Update, model: str) -> Iterator[str]:
+def _lacking(checkpoint: Checkpoint, near: Update, model: str, dtype: str) -> Iterator[str]:
     yield "TRL's random numbers: rlplay draws other prompts of those on record, and samples other answers"
     if near.sampled is not None and near.sampled.sampling_logprobs is not None:
         yield "vLLM and its correction: rlplay samples with the policy itself"
+    if (said := _ROUNDED.get(dtype)) is not None:
+        yield said
     for name, value in checkpoint.dropout.items():
         yield f"{name} {compact(value)}: rlplay trains without dropout"
     if not model:
