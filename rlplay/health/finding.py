@@ -71,6 +71,8 @@ class Evidence:
     """The trainer that made the run, such as "TRL 1.16.0 GRPOTrainer"; empty: rlplay."""
     held_out: LearningCourses | None = None
     """The held-out prompts with their rewards at each evaluation, as far as they are on record."""
+    made_before: int = 0
+    """Updates that another trainer made before the run began at its checkpoint: of their course it has no weights."""
 
     @property
     def now(self) -> Digest:

@@ -9,7 +9,7 @@ from rlplay.algorithms.settings import decoded
 from rlplay.health.digest import Digest, digest
 from rlplay.health.examine import findings
 from rlplay.health.finding import Evidence, Finding
-from rlplay.scenario.reproduction import check_understood
+from rlplay.scenario.reproduction import check_understood, scenario_of
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
@@ -73,8 +73,9 @@ class Health:
         if not known and not any(first <= n <= last for n in history.updates):
             return None
         ends, source = ({}, "") if started is None else (started.ends, started.source)
+        before = 0 if started is None else scenario_of(started).made_before
         held_out = self.run.evaluations.learned
-        return Evidence(last, first, known, history, decoded(recorded), ends, recorded.keys(), source, held_out)
+        return Evidence(last, first, known, history, decoded(recorded), ends, recorded.keys(), source, held_out, before)
 
     def _thin(self) -> None:
         """Forget every second update but the newest ones and the first ones of each stage."""

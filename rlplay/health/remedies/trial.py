@@ -54,6 +54,8 @@ def _since(run: Evidence, found: Finding) -> tuple[int, str]:
     before = _before(run, found) if found.name in _DAMAGES else None
     if before is None or before >= run.last:
         return run.last, f"from update {run.last}, where the run is"
+    if before < run.made_before:
+        return run.made_before, f"from update {run.made_before}, the checkpoint: there are no earlier weights"
     since = max(before, begins)
     if since == begins:
         return since, "from the start, as the policy is damaged since" if not begins else "from the start of the stage"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -75,6 +76,14 @@ def test_steps_that_were_too_large_are_tried_from_before_the_first() -> None:
     assert (question.since, question.updates, question.number) == (3, 5, 7)
     assert question.changes[0] == {}, "the run as it is comes first"
     assert question.changes[1:] == [each.changes for each in planned.remedies]
+
+
+def test_nothing_is_tried_from_before_the_checkpoint_that_a_run_began_at() -> None:
+    run = replace(evidence(series={"kl_old": [1.0] * 6}, shift=[0.1, 0.1, 0.1, 0.5, 0.1, 0.5]), made_before=5)
+    planned = trial(run, found("step too large"))
+    assert isinstance(planned, Trial)
+    assert planned.since == 5
+    assert "the checkpoint" in planned.why
 
 
 def test_what_does_no_damage_is_tried_where_the_run_is() -> None:
