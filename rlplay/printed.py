@@ -220,6 +220,8 @@ class Teachers(Printed, frozen=True, kw_only=True, tag="teachers/1"):
     batch: float
     earlier: float
     rest: dict[str, float]
+    first_order: float
+    """⟨∇q, Δθ⟩ by the weights as they moved, which `predicted` should equal."""
     sentence: str
     """The strongest cause in words, as on the screen; empty if `by` is an earlier update."""
     answers: list[TaughtBy]

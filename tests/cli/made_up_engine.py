@@ -40,9 +40,11 @@ class MadeUpEngine:
                 places = np.arange(len(sampled.token_ids))
                 shares = np.where(places % 2, -places, places).astype(np.float32) / 1000
                 shares[: sampled.offsets[1]] = 0
+                first_order = float(shares.sum()) + 0.125
                 yield Taught(
                     target, update, by, refused=self.refused, before=-1.0, after=-0.5, shares=shares,
                     batch=float(shares.sum()), earlier=0.25, earlier_by=[(0, 1, 0.25)], rest={"weight decay": -0.125},
+                    first_order=first_order,
                 )  # fmt: skip
             case TakeAway(target, update, tokens):
                 yield TakenAway(target, update, tokens, before=-1.0, after=-0.5, without=-0.75)

@@ -61,6 +61,7 @@ def teachers_object(
         batch=found.batch,
         earlier=found.earlier,
         rest=found.rest,
+        first_order=found.taught.first_order,
         sentence=sentence,
         answers=answers,
         earlier_updates=[EarlierUpdates(since=a, update=b, sum=total) for a, b, total in found.taught.earlier_by],

@@ -12,8 +12,8 @@ from rlplay.cli.table import table
 from rlplay.printed import Asked, TaughtBy
 from rlplay.printed import Teachers as Printed
 from rlplay.trace.teachers import Move, TakenAway, Target, Taught
-from rlplay.trace.text import visible
-from rlplay.ui.format.shown_text import quoted
+from rlplay.trace.text import NOTHING, visible
+from rlplay.ui.format.shown_text import END, is_special, quoted
 from rlplay.ui.session.subjects import Subject
 from rlplay.ui.teachers.words import (
     disagreement,
@@ -30,7 +30,7 @@ _SHOWN = 6
 """Rows of a group, at most."""
 _NUMBERED = 4
 """Equal answers that a row names."""
-_WIDTH, _NARROWEST = 110, 24
+_WIDTH, _NARROWEST = 110, 12
 """Columns of a line where nothing says how many there are; of an excerpt at least."""
 
 
@@ -96,13 +96,17 @@ def _equal(answers: Sequence[TaughtBy]) -> list[list[TaughtBy]]:
 def _row(equal: Sequence[TaughtBy], scale: float) -> tuple[str, ...]:
     first = equal[0]
     which = ", ".join(str(each.answer + 1) for each in equal[:_NUMBERED]) + " …" * (len(equal) > _NUMBERED)
-    strongest = str(first.token + 1), _cut(visible(first.tokens[first.token], spaces=True), 14)
+    strongest = str(first.token + 1), _cut(_token(first.tokens[first.token], spaces=True), 14)
     advantage = "" if first.advantage is None else nats(first.advantage)
     total = sum(each.sum for each in equal)
     return (
         f"  {which}", nats(total, scale), advantage, nats(first.shares[first.token], scale), *strongest,
-        visible(first.text),
+        "".join(map(_token, first.tokens)),
     )  # fmt: skip
+
+
+def _token(text: str, spaces: bool = False) -> str:
+    return END if is_special(text) else visible(text, spaces) if text else NOTHING * spaces
 
 
 def _others(sums: Sequence[float], scale: float) -> list[tuple[str, ...]]:
