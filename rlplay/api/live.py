@@ -20,7 +20,8 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
 from rlplay.scenario.trust import code_of, places_of
 from rlplay.trace.kinds import SomeSettings
-from rlplay.trace.records import AnyRecord, Notice
+from rlplay.trace.records import AnyRecord, Evaluated, Finished, Notice
+from rlplay.trace.rehearsals import Rehearse, Rehearsed
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Phase
@@ -96,6 +97,27 @@ class Live:
         self._check_open()
         follow(place(entry) for entry in functions_in(settings))
         self._driver.set(settings)
+
+    def rehearse(self, *changes: SomeSettings, updates: int = 5) -> list[list[dict[str, float]]]:
+        """What `updates` updates from here would be with each of `changes`: the metrics of each, by change and update.
+
+        Each begins where training is, with the same prompts and random numbers, and an empty one changes nothing: it is
+        what update() would do. Training is where it was afterwards. A change that cannot be tried, or ends early, is a
+        warning, and has fewer updates. Raises ValueError, one line, if nothing can be rehearsed from here.
+        """
+        self._check_open()
+        for settings in changes:
+            follow(place(entry) for entry in functions_in(settings))
+        found = [list[dict[str, float]]() for _ in changes]
+        question = Rehearse(self._driver.status().update, updates, list(changes))
+        for answer in self._driver.answers(question, lambda: False):
+            assert isinstance(answer, Rehearsed)
+            if answer.refused:
+                warnings.warn(f"{changes[answer.index]}: {answer.refused}", stacklevel=2)
+            elif not answer.done:
+                measured = [each.metrics for each in answer.records if isinstance(each, Finished | Evaluated)]
+                found[answer.index].append({name: value for each in measured for name, value in each.items()})
+        return found
 
     def close(self) -> None:
         """Keep the state in a snapshot and close the run, which `rlplay resume` continues; twice does no harm."""

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from rlplay.trace.clock import FIRST, LAST, Clock
 from rlplay.trace.metrics import means_the_same
 from rlplay.trace.numbers import compact
-from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Logged, Rewound, Staged
+from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Logged, Rewound, Staged, Withheld
 from rlplay.trace.settings_timeline import effective_from, part_of
 
 Series = tuple[list[int], list[float]]
@@ -65,6 +65,8 @@ class History:
         self._borders: set[int] = set()
         self.clock = Clock()
         """The steps of another trainer that the updates are."""
+        self.withheld: dict[int, list[int]] = {}
+        """The tokens whose credit is taken away, by update."""
         self.algorithms: dict[int, str] = {}
         """What each stage trains with, by its first update; the name of a stage that does not say it."""
 
@@ -105,7 +107,7 @@ class History:
             case Rewound():
                 self._cut(record.update)
                 self._mark(record)
-            case Changed() | Staged():
+            case Changed() | Staged() | Withheld():
                 self._mark(record)
             case _:
                 pass
@@ -207,6 +209,7 @@ class History:
                 self._give_up(name, dropped)
         self.clock.cut(last)
         self._marks = [mark for mark in self._marks if mark[0] <= last]
+        self.withheld = {update: tokens for update, tokens in self.withheld.items() if update <= last + 1}
 
     def _give_up(self, name: str, part: Series) -> None:
         """Discard a part of a curve; several single-step rewinds in a row discard one connected part."""
@@ -227,6 +230,10 @@ class History:
                     return
                 self._borders.add(record.update)
                 self._marks.append((part_of(record), Mark(record.update, f"stage {record.name}", "changed")))
+            case Withheld():
+                self.withheld[record.update] = record.tokens
+                text = f"{len(record.tokens)} {'token' if len(record.tokens) == 1 else 'tokens'} without credit"
+                self._marks.append((record.update - 1, Mark(record.update, text, "changed")))
             case Rewound() if record.abandoned > record.update:
                 self._marks.append((record.update, Mark(record.update, f"rewound from {record.abandoned}", "back")))
             case Rewound() if record.abandoned and not record.asked:  # else there was nothing to resume

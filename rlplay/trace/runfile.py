@@ -294,7 +294,7 @@ class RunReader:
     def history(self) -> History:
         """Every metric and mark so far, abandoned branches included."""
         points = self._rows(f"SELECT branch, name, number, value FROM metrics WHERE {POINT} ORDER BY branch, number")
-        marks = self._records("kind IN ('changed', 'staged', 'rewound') AND branch = 0 ORDER BY id")
+        marks = self._records(f"kind IN {(*SET_BETWEEN, 'rewound')} AND branch = 0 ORDER BY id")
         return History.of(points, (record for _, record in marks))
 
     def metrics(self) -> Iterator[tuple[int, dict[str, float]]]:

@@ -18,7 +18,6 @@ from rlplay.trace.records import (
     Scored,
     Searched,
     Stepped,
-    Withheld,
     spans,
 )
 
@@ -36,7 +35,6 @@ class Update:
         self.step_word = step_word
         self.sampled: Sampled | None = None
         self.labels: dict[int, Choice] = {}  # the user's, by pair
-        self.withheld: list[int] = []  # the tokens whose credit was taken away
         self.scored: Scored | None = None
         self.credited: Credited | None = None
         self.searched: list[Searched] = []
@@ -52,8 +50,6 @@ class Update:
                 self.sampled = record
             case Labelled():
                 self.labels[record.pair] = record.choice
-            case Withheld():
-                self.withheld = record.tokens
             case Scored():
                 self.scored = record
             case Credited():

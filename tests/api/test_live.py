@@ -44,6 +44,17 @@ def test_phases_updates_and_settings(tmp_path: Path) -> None:
         assert run.settings["num_generations"] == 4
 
 
+def test_a_rehearsal_is_what_training_then_does(tmp_path: Path) -> None:
+    with rlplay.play("two-plus-two", out=tmp_path / "run.rlplay", **SMALL) as live:
+        live.update()
+        with pytest.warns(UserWarning, match="'beta': -1.*beta"):
+            same, other, none = live.rehearse({}, {"learning_rate": 0.05}, {"beta": -1}, updates=2)
+        assert live.run.updates == [1]
+        assert [len(same), len(other), len(none)] == [2, 2, 0]
+        assert same[0] == live.update()
+        assert same[1] == live.update() != other[1]
+
+
 def test_the_numbers_are_those_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = ("num_prompts", "num_generations", "max_completion_length")
     sets = [word for name in names for word in ("--set", f"{name}={SMALL[name]}")]
@@ -103,7 +114,7 @@ def test_code_that_a_scenario_names_runs_only_if_trusted(tmp_path: Path) -> None
 
 def test_the_examples_of_the_docs_run_one_after_the_other() -> None:
     blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names: dict[str, Any] = {}
     for block in blocks:
         exec(block, names)

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from rlplay.link.messages import Advance, Prefer, Set
+from rlplay.link.messages import Advance, Prefer, Set, Withhold
 from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.history import History
-from rlplay.trace.records import Changed
+from rlplay.trace.records import Changed, Withheld
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trace.update import Update
@@ -121,6 +121,32 @@ async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatc
         await settled(pilot)
         assert len(second.commands) == 2
     assert second.closed == 1
+
+
+async def test_a_branch_goes_without_the_credit_of_tokens(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
+    second = Fed()
+    monkeypatch.setattr(other_runs, "LiveSource", lambda _job: second)
+    async with on_screen(3, size=SIZE) as (app, source, pilot):
+        source.path = synthetic_run(tmp_path / "a.rlplay", 3)
+        await settled(pilot)
+        app.run_worker(app.play.other_runs.branch_off(2, {}, [0, 4, 5]))
+        second.records([synthetic_started()])
+        second.status(2)
+        await until(pilot, lambda: len(second.commands) == 2 and isinstance(app.screen, CompareScreen))
+        assert second.commands == [Withhold(3, [0, 4, 5]), Advance("update")]
+        second.records([Withheld(update=3, tokens=[0, 4, 5])])
+        for number in (1, 2, 3):
+            second.update(number)
+        await settled(pilot)
+        app.screen.follow()
+        assert "at update 3, B differs in: tokens without credit 0 → 3" in head(app.screen)
+        for each in (source, second):
+            each.update(4)
+        await settled(pilot)
+        assert app.screen.runs.number == 4
+        assert app.screen.runs.differences() == []
+        assert app.screen.runs.earlier == ["tokens without credit"]
 
 
 async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatch):

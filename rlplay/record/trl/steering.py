@@ -40,6 +40,7 @@ CANNOT = {
     **dict.fromkeys(("undo", "rewind", "branch"), _UNDO),
     **dict.fromkeys(("token", "phase", "step"), _WHOLE),
     "probe": _WEIGHTS,
+    "withhold": "TRL forms its gradient itself: rlplay cannot leave tokens out.",
     "prefer": "TRL takes its labels from the dataset.",
     "resume": "The trainer decides how long it trains; start its script again.",
 }

@@ -28,6 +28,7 @@ _PROGRAMS = ("rlplay", "torch", "transformers", "products")
 """Programs whose versions may affect rounding or sampling."""
 _SHARES = ("threads", "processes")
 """Into how many parts a sum is cut, which may affect rounding, too."""
+_WITHHELD = "tokens without credit"
 _KEPT = 8
 """Updates kept in memory, of both runs together."""
 
@@ -139,14 +140,16 @@ class RunPair:
 
     @property
     def earlier(self) -> list[str]:
-        """The settings that differed before the compared update, and no longer do."""
-        now = {name for name, _, _ in self._settings(self.numbers)}
+        """What differed before the compared update, and no longer does: settings, and tokens without credit."""
+        now = {name for name, _, _ in (*self._settings(self.numbers), *self._withheld(self.numbers))}
         clocks = [session.run.history.clock for session in self.both]
         changed = {(side, at) for side, session in enumerate(self.both) for at in (1, *session.changed_at)}
         places = {clocks[side].place(at) if self.by_step else at for side, at in changed}
         earlier = [self._numbers_at(place) for place in places if place < self.number]
         before = {name for numbers in earlier for name, _, _ in self._settings(numbers)}
-        return [name for name in KNOBS if name in before - now]
+        withheld = {at for session in self.both for at in session.run.history.withheld}
+        before |= {_WITHHELD for at in withheld if at < self.number and self._withheld((at, at))}
+        return [name for name in (*KNOBS, _WITHHELD) if name in before - now]
 
     @property
     def names_files(self) -> bool:
@@ -165,13 +168,19 @@ class RunPair:
         differing = [(name, one[name], other[name]) for name in one if one[name] != other[name]]
         aside = [each for each in differing if each[0] in (*_SHARES, *_PROGRAMS)]
         differing = [each for each in differing if each not in aside]
-        return [*differing, *self._settings(None if now else self.numbers), *aside]
+        withheld = [] if now else self._withheld(self.numbers)
+        return [*differing, *self._settings(None if now else self.numbers), *withheld, *aside]
 
     def _settings(self, numbers: tuple[int, int] | None) -> list[tuple[str, Any, Any]]:
         """The settings that differ in the updates `numbers` of the runs; None: the current settings."""
         updates = (None, None) if numbers is None else (Update(max(number, 1)) for number in numbers)
         one, other = (session.on_record(update) for session, update in zip(self.both, updates, strict=True))
         return [(name, one.get(name), other.get(name)) for name in KNOBS if one.get(name) != other.get(name)]
+
+    def _withheld(self, numbers: tuple[int, int]) -> list[tuple[str, Any, Any]]:
+        """The tokens whose credit was taken away in the updates `numbers` of the runs, if they differ."""
+        one, other = (session.run.history.withheld.get(at, []) for session, at in zip(self.both, numbers, strict=True))
+        return [(_WITHHELD, one, other)] if one != other else []
 
     @property
     def identical(self) -> bool:
@@ -247,6 +256,8 @@ def _short(name: str, value: Any) -> str:
         return " + ".join(f"{stage.name} {stage.updates}" for stage in value)
     if name == "prompts" and value:
         return f"{len(value)} given"
+    if name == _WITHHELD:
+        return str(len(value))
     if name == "reward" and value:
         return " + ".join(value)
     return shown(value) if value not in (None, []) else "none"

@@ -10,7 +10,7 @@ from typing import Any
 from textual.app import App
 
 from rlplay import paths
-from rlplay.link.messages import Advance, Set, Status
+from rlplay.link.messages import Advance, AnyCommand, Set, Status, Withhold
 from rlplay.scenario.lesson import without_lesson
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Job
@@ -43,23 +43,20 @@ class OtherRuns:
         for session in self.sessions:
             self._follow(session)
 
-    def _follow(self, session: Session, changes: SomeSettings | None = None) -> None:
-        """Take its events. A branch first has its `changes` set and then plays one update."""
-        waiting = changes
+    def _follow(self, session: Session, first: Sequence[AnyCommand] = ()) -> None:
+        """Take its events. Its engine gets the `first` commands as soon as it is ready."""
+        waiting = list(first)
 
         async def receive(_event: Status | Imagined) -> None:
-            nonlocal waiting
-            told, waiting = waiting, None
-            if told is not None:
-                if told:
-                    await session.source.send(Set(told))
-                await session.source.send(Advance("update"))
+            while waiting:
+                await session.source.send(waiting.pop(0))
 
         self._app.run_worker(follow(session, receive), group="other runs", exit_on_error=False)
 
-    async def branch_off(self, number: int, changes: SomeSettings) -> None:
+    async def branch_off(self, number: int, changes: SomeSettings, withheld: Sequence[int] = ()) -> None:
         """Copy the run up to update `number`, start an engine on the copy and compare the two; keys wait meanwhile.
 
+        The branch plays one update with the `changes`, and without the credit of its tokens `withheld`, if any.
         The branch replaces the other runs: the engine of an earlier branch ends, and its run file stays.
         """
         one = self._first
@@ -77,7 +74,7 @@ class OtherRuns:
             await asyncio.to_thread(branch, one.source.path, number, path, copying.going)
             await self.close()
             self.sessions = [Session(LiveSource(_job(one.run.started, path)))]
-            self._follow(self.sessions[0], changes)
+            self._follow(self.sessions[0], _begins_with(number, changes, withheld))
             made = True
         except RunFileError as error:
             self._app.notify(visible(str(error)), severity="error", markup=False)
@@ -96,6 +93,14 @@ class OtherRuns:
         """Stop following the runs and close their sources."""
         self._app.workers.cancel_group(self._app, "other runs")
         await asyncio.gather(*(session.source.close() for session in self.sessions))
+
+
+def _begins_with(number: int, changes: SomeSettings, withheld: Sequence[int]) -> list[AnyCommand]:
+    """The commands that a branch from the end of update `number` begins with."""
+    different: list[AnyCommand] = [Set(changes)] if changes else []
+    if withheld:
+        different.append(Withhold(number + 1, list(withheld)))
+    return [*different, Advance("update")]
 
 
 def _job(started: Started, path: Path) -> Job:
