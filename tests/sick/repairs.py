@@ -40,6 +40,11 @@ class Repair:
         return any(each.helped for each in self.outcomes)
 
 
+def repairs(folder: Path, seed: int) -> list[Repair]:
+    """All runs with one seed."""
+    return [repair(sample, folder, seed) for sample in (*SICK, *HEALTHY)]
+
+
 def repair(sample: Sample, folder: Path, seed: int) -> Repair:
     """Train a run, and rehearse what its first finding would try."""
     with trained(sample, folder, seed) as (driver, run):
@@ -102,7 +107,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for seed in map(int, sys.argv[1:] or ["0"]):
             print(f"\nseed {seed}")
-            print("\n".join(lines([repair(sample, Path(folder), seed) for sample in (*SICK, *HEALTHY)])), flush=True)
+            print("\n".join(lines(repairs(Path(folder), seed))), flush=True)
 
 
 if __name__ == "__main__":

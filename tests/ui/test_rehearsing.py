@@ -75,7 +75,7 @@ def test_it_says_how_far_each_is(tried):
     for answer in list(answers(question))[:7]:
         tried.take(answer)
     assert states(tried) == ["tried", "under way", "waiting"]
-    assert "2 of 3: twice the longest answer, update 3 of 5. The run is paused" in summary(tried, lost=False)
+    assert "2 of 3: twice the limit of tokens, update 3 of 5. The run is paused" in summary(tried, lost=False)
     tried.end()
     assert states(tried) == ["tried", "stopped", "stopped"]
     assert not tried.under_way
@@ -109,7 +109,7 @@ def test_each_is_judged_beside_the_unchanged_run(tried):
     assert unchanged.number > twice.number > four.number
     assert tried.best is tried.candidates[2]
     said = summary(tried, lost=False)
-    assert "Helped: twice the longest answer · four times the longest answer." in said
+    assert "Helped: twice the limit of tokens · four times the limit of tokens." in said
     assert "Did not help" not in said
 
 

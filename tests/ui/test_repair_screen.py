@@ -85,10 +85,10 @@ async def test_one_key_tries_the_changes_beside_the_unchanged_run():
         assert "✓ gone" in shown
         assert "20.0 % instead of 60.0 %" in shown
         assert "KL 0.006 → 0.016" in shown
-        assert "▸ four times the longest answer" in shown, "the best is selected"
+        assert "▸ four times the limit of tokens" in shown, "the best is selected"
         assert f"update {LAST + 5}, changed" in shown
         await pressed(pilot, "up")
-        assert "▸ twice the longest answer" in text(app)
+        assert "▸ twice the limit of tokens" in text(app)
 
 
 async def test_one_key_more_goes_on_with_the_selected_change(monkeypatch):
@@ -121,7 +121,7 @@ async def test_a_run_that_goes_on_is_paused_first():
 async def test_esc_ends_it_and_enter_tries_the_rest():
     async with sick(size=(80, 24), most=7) as (app, source, pilot):
         await pressed(pilot, "!")
-        assert "2 of 3: twice the longest answer, update 3 of 5." in text(app).replace("\n", " ")
+        assert "2 of 3: twice the limit of tokens, update 3 of 5." in text(app).replace("\n", " ")
         assert "esc ends this, and the run is where it was" in text(app).replace("\n", " ")
         await pressed(pilot, "escape")
         assert isinstance(app.screen, RepairScreen)

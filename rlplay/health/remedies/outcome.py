@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Literal
 
 import numpy as np
@@ -14,18 +12,13 @@ from rlplay.health.digest import TokenPlace
 from rlplay.health.examine import problems
 from rlplay.health.finding import Evidence, Points, Problem
 from rlplay.health.health_of_run import Health
+from rlplay.health.remedies.margin import gain
 from rlplay.health.remedies.measures import Measure, measure
 from rlplay.health.remedies.remedy import Remedy, Trial
 from rlplay.trace.records import Array, Finished
 from rlplay.trace.rehearsals import Rehearsed
 from rlplay.trace.run import Run
 from rlplay.trace.update import Update
-
-MARGIN, ALL_BUT = 0.2, 1
-"""Share of the unchanged run's number by which a mean over the updates must differ, and in how many of them, at most,
-the difference may point the other way."""
-SHARES = 0.05
-"""The least difference of a number that is a share."""
 
 Verdict = Literal["unchanged", "gone", "better", "same", "worse", "untold", "refused"]
 """What became of a finding: "gone" where the check sees it in the unchanged run and not here, and its number is better
@@ -183,21 +176,6 @@ class Rehearsal:
         if gained > 0:
             return ("gone", f"The check no longer sees it: {said}.") if vanished else ("better", f"{said}.")
         return ("worse", f"{said}.") if gained < 0 else ("same", f"{said}: no difference beyond chance.")
-
-
-def gain(measured: Measure, ours: Points, theirs: Points) -> int:
-    """1 if a number is clearly better than that of the unchanged run, −1 if it is clearly worse, else 0."""
-    known = dict(theirs)
-    both = [(x, known[n]) for n, x in ours if n in known and math.isfinite(x) and math.isfinite(known[n])]
-    if not both:
-        return 0
-    sign = 1 if measured.more else -1
-    gains = [sign * (x - y) for x, y in both]
-    least = max(MARGIN * abs(fmean(y for _, y in both)), SHARES if measured.share else measured.least)
-    mean = fmean(gains)
-    against = sum(each * mean <= 0 for each in gains)
-    allowed = ALL_BUT if len(gains) > 2 else 0
-    return 0 if abs(mean) < least or not mean or against > allowed else 1 if mean > 0 else -1
 
 
 def _outcome(

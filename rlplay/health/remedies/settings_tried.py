@@ -28,7 +28,10 @@ TIMES = {
 SHARES = {3: "a third of", 10: "a tenth of", 30: "a thirtieth of", 2: "half of", 4: "a quarter of"}
 NAMES = {
     "learning_rate": "the learning rate",
-    "max_completion_length": "the longest answer",
+    "max_completion_length": "the limit of tokens",
+    "temperature": "the temperature",
+    "max_grad_norm": "the largest gradient norm",
+    "entropy_coef": "the entropy bonus",
     "num_iterations": "the steps on each batch",
     "num_generations": "the answers to each prompt",
     "num_prompts": "the prompts",
