@@ -289,8 +289,8 @@ LENSES: dict[str, Lens] = {
         Lens(
             "share", "Share in another token", "δq", "what −∂loss/∂ℓ·∇ℓ of this token adds to ⟨∇q, Δθ⟩, through Adam",
             "nats", "after", "diverging", -0.02, 0.02,
-            "How far this token's own gradient moved the log-probability q of the token that `Y` asked about: + raised "
-            "it, − lowered it. Shares add up to what this batch did, to first order.",
+            "How far this token's own gradient moved the log-probability q of the token that was asked about (why, Y): "
+            "+ raised it, − lowered it. Shares add up to what this batch did, to first order.",
             lambda u: u.shares,
         ),
     )

@@ -80,3 +80,12 @@ def test_a_bound_has_the_exponent_of_all_other_numbers():
     cispo = row(Settings(surrogate="cispo", epsilon_high=1e6), "surrogate")
     assert "the weight 1e6, not" in cispo.unclipped(Settings(surrogate="cispo", epsilon_high=1e6), 1.0, 2e6)[0]
     assert (Expression("x") ** 1e-5).text == "^1e-5"
+
+
+@pytest.mark.parametrize(
+    ("value", "end", "shown"),
+    [(0.0041, 0.02, "+.004"), (-0.0121, 0.02, "−.012"), (0.00041, 0.002, "+4e-4"), (-0.0003, 0.002, "−3e-4"),
+     (0.0, 0.002, ".000"), (2.5, 0.02, "+2.5")],
+)  # fmt: skip
+def test_a_small_scale_shows_more_decimals(value, end, shown):
+    assert short(value, True, end) == shown

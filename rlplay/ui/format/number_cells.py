@@ -23,11 +23,17 @@ def plain(value: float, digits: int = 2) -> str:
     return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
 
 
-def short(value: float, diverging: bool) -> str:
-    """At most five cells: ".41", "1.39", "+.93", "−1.1", "+14"; empty if not finite."""
+def short(value: float, diverging: bool, end: float = 1.0) -> str:
+    """At most five cells: ".41", "1.39", "+.93", "−1.1", "+14"; empty if not finite.
+
+    Where the scale's `end` is below .1, three decimals, "+.004"; below .005, one digit, "+4e-4".
+    """
     if not math.isfinite(value):
         return ""
-    digits = 2 if abs(value) < 0.995 else 1 if abs(value) < 99 else 0
+    if end < 0.005 and 0 < abs(value) < 0.005:
+        text = f"{value:+.0e}".replace("e-0", "e-")
+        return f"−{text[1:]}" if value < 0 else text
+    digits = 3 if end < 0.1 and abs(value) < 0.995 else 2 if abs(value) < 0.995 else 1 if abs(value) < 99 else 0
     text = signed(value, digits).strip() if diverging else plain(value, digits)
     return text.replace("0.", ".", 1) if text.lstrip("+−").startswith("0.") else text
 

@@ -18,7 +18,7 @@ _PROMPT = 60
 
 @dataclass(frozen=True)
 class Subject:
-    """A target in words: its `name` as the model wrote it, in quotes, and `where` that is.
+    """A target in words: its `name` as the model wrote it, in quotes, and `where` that is in an answer to `prompt`.
 
     `completion` is the answer of update `of` that it is from; None if it is from none. `candidates` are the tokens that
     could have come in its place, with their texts.
@@ -30,6 +30,7 @@ class Subject:
     of: int = 0
     completion: int | None = None
     candidates: tuple[tuple[int, str], ...] = ()
+    prompt: str = ""
 
     def instead(self, step: int) -> Subject:
         """The candidate `step` further on the list, in its place; the same if there is none."""
@@ -52,8 +53,9 @@ def token_subject(update: Update, completion: int, token: int, candidate: int | 
     ids = list(dict.fromkeys([*listed, written, chosen]))
     pieces = _pieces(update, sampled)
     return Subject(
-        target, quoted(pieces.get(chosen, "")), place_words(token, sampled.prompts[int(sampled.group[completion])]),
-        update.number, completion if chosen == written else None, tuple((each, pieces.get(each, "")) for each in ids),
+        target, quoted(pieces.get(chosen, "")), place_words(token), update.number,
+        completion if chosen == written else None, tuple((each, pieces.get(each, "")) for each in ids),
+        _short(sampled.prompts[int(sampled.group[completion])]),
     )  # fmt: skip
 
 
@@ -65,17 +67,18 @@ def text_subject(
     target = text_target(prompt_ids, begun, chosen)
     ids = list(dict.fromkeys([*candidates, chosen]))
     listed = tuple((each, pieces.get(each, "")) for each in ids)
-    return Subject(target, quoted(pieces.get(chosen, "")), place_words(len(begun), prompt), candidates=listed)
+    name, where = quoted(pieces.get(chosen, "")), place_words(len(begun))
+    return Subject(target, name, where, candidates=listed, prompt=_short(prompt))
 
 
 def answer_subject(prompt: str, prompt_ids: Sequence[int], answer_ids: Sequence[int]) -> Subject:
     """A whole answer, such as a held-out one. Raises ValueError, one line, if it has no tokens."""
-    return Subject(whole_text_target(prompt_ids, answer_ids), "this answer", f"to {_short(prompt)}")
+    return Subject(whole_text_target(prompt_ids, answer_ids), "this answer", "all its tokens", prompt=_short(prompt))
 
 
-def place_words(token: int, prompt: str) -> str:
+def place_words(token: int) -> str:
     """Where a token is, in words."""
-    return f"{'first token' if not token else f'token {token + 1}'} of an answer to {_short(prompt)}"
+    return f"{'first token' if not token else f'token {token + 1}'} of an answer"
 
 
 def _short(prompt: str) -> str:

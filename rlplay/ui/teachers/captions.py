@@ -15,22 +15,25 @@ ASKING = (
     "Asking the engine: a backward pass for this token, then two passes over the batch, about half an update. It "
     "answers between two updates. `esc` stops it."
 )
+NOT_KEPT = "The tokens of update {} are not on record, so their shares have no words. `esc` goes back."
 COURSE = "Asking the engine about each update whose weights are kept. `esc` stops it."
 
 
-def head(teachers: Teachers, why: str) -> Content:
-    """The target, how far it moved, and `why` in a sentence."""
+def head(teachers: Teachers, why: str, room: int) -> Content:
+    """The target, how far it moved, and `why` in a sentence; the prompt only if it fits into the first line."""
     subject, taught, number = teachers.subject, teachers.taught, teachers.update
     if subject is None:
         return Content("")
-    first = Content.assemble((subject.name, STRONG), (f" · {visible(subject.where)}", QUIET))
+    moves = [Content("")]
     if taught is not None:
         ink = "bold $scale-up" if taught.measured > 0 else "bold $scale-down"
-        first = Content.assemble(first, " · ", (moved(taught), ink), f" in update {number}")
+        moves = [Content.assemble(" · ", (moved(taught), ink), f" in update {number}")]
+    shown = [f" to {visible(subject.prompt)}", ""] if subject.prompt else [""]
+    places = [f" · {visible(subject.where)}{words}" for words in shown]
+    lines = [Content.assemble((subject.name, STRONG), (words, QUIET), *moves) for words in places]
+    first = next((line for line in lines if line.cell_length <= room), lines[-1])
     if teachers.by != number:
-        return Content.assemble(
-            first, f"\nBelow: what update {teachers.by}'s answers still did to it in update {number}."
-        )
+        why = f"What the answers of update {teachers.by} still did to it in update {number}:"
     return Content.assemble(first, (f"\n{why}" if why else "", STRONG))
 
 
@@ -42,7 +45,10 @@ def empty(teachers: Teachers, asking: str, ended: bool) -> str:
         return literal(f"{teachers.refused[:1].upper()}{teachers.refused[1:]}.")
     if teachers.stopped:
         return "Stopped. `enter` asks again."
-    return asking if teachers.asked is not None else "No token of this update had a part in it."
+    if teachers.taught is not None:
+        shares = teachers.taught.shares
+        return "No token of this update had a part in it." if not shares.any() else NOT_KEPT.format(teachers.by)
+    return asking
 
 
 def sums(taught: Taught | None, said: str, tested: list[Content]) -> Content:

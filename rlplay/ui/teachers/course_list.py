@@ -17,9 +17,19 @@ _WIDE = 70
 class CourseList(RowList[Move]):
     """One line for each move, the oldest first."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._steered = False  # whether the user has moved the cursor
+
+    def choose(self, at: int) -> None:
+        """Put the cursor on a move, where it stays."""
+        self._steered = True
+        super().choose(at)
+
     def tell(self, moves: list[Move], update: int, words: str) -> None:
         """Show these moves, the cursor at first on that of `update`; or why there are none."""
-        if not self.rows or len(moves) < len(self.rows):
+        self._steered &= bool(moves)
+        if not self._steered:
             self.cursor = next((at for at, move in enumerate(moves) if move.update == update), 0)
         self.rows, self.words = moves, words
         self._largest = max((abs(move.measured) for move in moves), default=1.0) or 1.0

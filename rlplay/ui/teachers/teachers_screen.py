@@ -31,6 +31,8 @@ from rlplay.ui.teachers.words import sentence
 from rlplay.ui.tokens.colouring import Colouring, lacks
 from rlplay.ui.tokens.token_map import TokenMap
 
+_FRAME = 6
+"""Cells of a line that are not for words."""
 VIEWS = ("list", "map", "course")
 _SHOWN = {"list": "TeacherList", "map": "TokenMap", "course": "CourseList"}
 
@@ -85,6 +87,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         Binding("backspace", "take_away", "take the update once more without the marked answers"),
         Binding("x", "strongest(False)", "largest", id="largest"),
         Binding("X", "strongest(True)", "smallest", id="smallest"),
+        Binding("c", "colour", "colour", id="lens"),
         Binding("m", "signs", "marks", id="signs"),
         Binding("left_square_bracket", "update(-1)", "older update", id="older"),
         Binding("right_square_bracket", "update(1)", "newer update", id="newer"),
@@ -158,7 +161,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         ended, course = self.session.failed is not None, teachers.course
         self._keys()
         self._name_lists()
-        self.query_one("#head", SteadyStatic).say(head(teachers, self._why))
+        self.query_one("#head", SteadyStatic).say(head(teachers, self._why, self.size.width - _FRAME))
         self.list.tell(self._rows, update, self._marked, empty(teachers, ASKING, ended))
         moves = [] if course is None else course.moves
         self.course.tell(moves, teachers.update, empty(teachers, COURSE, ended))
@@ -236,12 +239,22 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         self._steered = True
 
     def _keys(self) -> None:
-        panel, at = self.query_one(Vertical), self.teachers
-        mark = "`enter` mark" if at.by == at.update else ""
-        keys = [mark, "`x` `X` strongest", "`tab` tokens, whole run", "`← →` other token", "`[ ]` update", "`esc` back"]
-        if self._marked:
-            keys.insert(1, "`backspace` without them")
-        panel.border_subtitle = keyed(worded(" · ".join(filter(None, keys)), self.session.step_word))
+        """Name as many keys as fit."""
+        at, marked = self.teachers, bool(self._marked)
+        keys = [
+            "`enter` mark" if at.by == at.update else "",
+            "`backspace` without them" if marked else "",
+            "`tab` tokens, whole run",
+            "`x` `X` strongest",
+            "`← →` other token",
+            "`[ ]` update",
+            "`c` colours the main screen",
+        ]
+        keys, end = [key for key in keys if key], "`esc` back"
+        while sum(len(key.replace("`", "")) + 3 for key in keys) + len(end) + _FRAME > self.size.width:
+            keys.pop()
+        words = worded(" · ".join([*keys, end]), self.session.step_word)
+        self.query_one(Vertical).border_subtitle = keyed(words)
 
     # Keys
 
@@ -321,6 +334,11 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
             at = places.index(rows.cursor) + 1 if rows.cursor in places else 0
             rows.choose(places[at % len(places)])
             self._steer()
+
+    def action_colour(self) -> None:
+        """Colour the tokens of the main screen by their shares."""
+        self.dismiss()
+        self.post_message(Perform("lens", "share"))
 
     def action_signs(self) -> None:
         """Show each token's share as a number."""

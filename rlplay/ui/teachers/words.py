@@ -48,10 +48,9 @@ def nats(value: float, scale: float = 1.0) -> str:
 
 
 def moved(taught: Taught) -> str:
-    """From where to where the update moved the target, and by which factor."""
-    factor = math.exp(max(min(taught.measured, 20.0), -20.0))
-    change = f"{nats(taught.measured, taught.measured)} nats, ×{factor:.3g}"
-    return f"{probability(taught.before)} → {probability(taught.after)} ({change})"
+    """From where to where the update moved the target."""
+    size = taught.measured
+    return f"{probability(taught.before)} → {probability(taught.after)} ({nats(size, size)} nats)"
 
 
 def sum_line(taught: Taught) -> str:
@@ -137,9 +136,9 @@ def sentence(taught: Taught, update: Update, subject: Subject) -> str:
     if not total:
         return f"No token of update {update.number} pushed {name} {way}."
     how = "Mostly" if abs(total) >= _MOSTLY * abs(gross) else "Most of all,"
-    said = f"{how} {what} pushed {name} {way} ({nats(total, gross)} of {nats(gross, gross)} in that direction)"
+    said = f"{how} {what} pushed {name} {way} ({nats(total, gross)} of {nats(gross, gross)})"
     if what == _EARLIER and best is not None:
-        said += f"; in this batch, {best.what} ({nats(best.total, gross)})"
+        said += f"; in this batch, {best.what.rstrip(',')} ({nats(best.total, gross)})"
     other = down if net > 0 else up
     against = f". Others pushed it {'down' if net > 0 else 'up'} ({nats(other, gross)}), so little is left"
     return f"{said}{against if abs(net) < _LITTLE * abs(gross) else ''}."

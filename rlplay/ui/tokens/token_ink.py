@@ -73,7 +73,7 @@ class TokenInk:
         """A token's value, below its text."""
         if self.values is None or self.lens is None:
             return Segment(" " * cell.width)
-        text = short(float(self.values[token]), self.lens.two_sided and self.lens.low < 0)
+        text = short(float(self.values[token]), self.lens.two_sided and self.lens.low < 0, self.lens.high)
         style = palette.muted
         if self.lens.two_sided and level:
             style = palette.up_text if level > 0 else palette.down_text
