@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from rlplay.algorithms.own_choices import functions_in
 from rlplay.api.recorded import RecordedRun, held_out_answers, with_tokens
-from rlplay.api.teachers import Asker, Teachers, find_teachers, target_of
+from rlplay.api.teachers import Asker, Teachers, find_teachers, held_out_target, target_of
 from rlplay.engine.driver import Driver
 from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.job import new_job
@@ -81,16 +81,16 @@ class Live:
         if not chosen:
             raise ValueError("no update has ended yet: update() trains one")
         with RunReader(self.run.path) as reader:
-            own = with_tokens(reader, chosen)
+            asker, own = Asker(self._driver), with_tokens(reader, chosen)
             if held_out is not None:
                 if not (answer is token is candidate is None):
                     raise ValueError("held_out is a whole answer; leave out answer, token and candidate")
-                target = self._driver.held_out_target(held_out_answers(reader, chosen), held_out)
+                target = held_out_target(asker, held_out_answers(reader, chosen), held_out)
             elif answer is None:
                 raise ValueError("which answer? answer=0 is the first of the update, held_out=0 the first held-out one")
             else:
                 target = target_of(own, answer, token, candidate)
-            return find_teachers(Asker(self._driver), reader, own, target, answer, by)
+            return find_teachers(asker, reader, own, target, answer, by)
 
     def set(self, **settings: Any) -> None:
         """Change settings from the next phase on. Raises ValueError, one line, if they do not fit together."""

@@ -11,14 +11,15 @@ import numpy as np
 from rlplay.api.recorded import with_tokens
 from rlplay.engine.driver import Driver
 from rlplay.trace.answers import per_answer
-from rlplay.trace.records import Array, spans
+from rlplay.trace.questions import Peek, Peeked, Prefix
+from rlplay.trace.records import Array, Evaluated, spans
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.targets import answer_target, candidate_id, token_target
+from rlplay.trace.targets import answer_target, candidate_id, token_target, whole_text_target
 from rlplay.trace.teachers import AnyTeaching, TakeAway, TakenAway, Target, Taught, TaughtCourse, Teach, TeachCourse
 from rlplay.trace.teachers_by_answer import TeacherGroup, teachers_by_answer
 from rlplay.trace.update import Update
 
-A = TypeVar("A", Taught, TaughtCourse, TakenAway)
+A = TypeVar("A", Taught, TaughtCourse, TakenAway, Peeked)
 
 
 class Asker:
@@ -27,7 +28,7 @@ class Asker:
     def __init__(self, engine: Driver, interrupted: Callable[[], bool] = lambda: False) -> None:
         self._engine, self._interrupted = engine, interrupted
 
-    def answer(self, question: AnyTeaching, kind: type[A]) -> A:
+    def answer(self, question: AnyTeaching | Peek, kind: type[A]) -> A:
         """The last answer to a question."""
         *_, last = self._engine.answers(question, self._interrupted)
         assert isinstance(last, kind)
@@ -176,6 +177,20 @@ def target_of(update: Update, answer: int, token: int | None, candidate: int | s
         return plain
     chosen = candidate_id(update, answer, token, candidate) if isinstance(candidate, str) else candidate
     return token_target(update, answer, token, chosen)
+
+
+def held_out_target(asker: Asker, held_out: Evaluated, index: int) -> Target:
+    """All tokens of a held-out answer, counted from 0, as the tokenizer spells its words.
+
+    Raises ValueError, one line, if there is no such answer or an environment wrote a part of it.
+    """
+    count = len(held_out.completions)
+    if not 0 <= index < count:
+        raise ValueError(f"there are {count} held-out answers, counted from 0; there is no {index}")
+    columns = held_out.columns[index] if held_out.columns else None
+    prefix = Prefix(held_out.prompts[index], columns=columns, text=held_out.completions[index])
+    spelled = asker.answer(Peek(prefix), Peeked)
+    return whole_text_target(spelled.prompt_ids, spelled.answer_ids)
 
 
 def tokens_of(update: Update, answers: Sequence[int]) -> list[int]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch
-from rlplay.engine.held_out_target import held_out_target
 from rlplay.engine.judge import judge
 from rlplay.engine.probability_history import recall
 from rlplay.engine.probe import probe
@@ -36,10 +35,9 @@ from rlplay.trace.questions import (
     TryCode,
     WhatIf,
 )
-from rlplay.trace.records import Evaluated
 from rlplay.trace.rehearsals import Rehearse
 from rlplay.trace.runfile import RunWriter
-from rlplay.trace.teachers import TakeAway, Target, Teach, TeachCourse
+from rlplay.trace.teachers import TakeAway, Teach, TeachCourse
 from rlplay.trace.update import Phase
 
 KEPT_FOR_QUESTIONS = 64 << 20
@@ -92,10 +90,6 @@ class Answering(TakingAway, Rehearsing):
         return Past(
             self._state, self._plan, self._store, self._writer.path, self._done, self._settings_at, interrupted
         )  # fmt: skip
-
-    def held_out_target(self, held_out: Evaluated, index: int) -> Target:
-        """A held-out answer, to ask who taught it. Raises ValueError, one line, as the function."""
-        return held_out_target(held_out, index, self._state)
 
     def judge(self, pair: int) -> Judged:
         """What the models make of a pair's answers. Raises ValueError, one line, if the pair may get no label."""

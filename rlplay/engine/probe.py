@@ -89,6 +89,8 @@ class Beginning:
             raise ValueError("the prompt is empty; type some text")
         if any(not 0 <= token < state.lm.vocabulary for token in prefix.answer):
             raise ValueError(f"a token id is outside the model's vocabulary of {state.lm.vocabulary}")
+        if prefix.text and state.task.environment is not None:
+            raise ValueError("an environment wrote a part of this answer, and which is not on record")
         spelled = state.lm.tokenizer(prefix.text, add_special_tokens=False)["input_ids"] if prefix.text else []
         return cls(example, ids, [*prefix.answer, *spelled], _why_unrewarded(state, known))
 

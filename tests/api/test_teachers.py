@@ -107,6 +107,8 @@ def test_a_held_out_answer_is_asked_about_as_a_whole(tmp_path: Path, capsys: pyt
         found = live.teachers(held_out=1)
         with pytest.raises(ValueError, match="there is no 999"):
             live.teachers(held_out=999)
+        words = live.run._reader.held_out(1).completions[1]
+        assert live._driver._state.lm.decode(found.taught.target.answer_ids) == words
     assert len(found.taught.target.places) == len(found.taught.target.answer_ids) > 1
     assert {group.nearness for group in found.groups} <= {"same prompt", "other prompts"}
     _, out, _ = called(capsys, "teachers", str(path), "--update", "1", "--held-out", "2", "--json")

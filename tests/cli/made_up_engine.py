@@ -12,10 +12,10 @@ import pytest
 
 from rlplay.cli import repair, teachers
 from rlplay.engine import asked_run
-from rlplay.trace.records import Evaluated
+from rlplay.trace.questions import Peek, Peeked
 from rlplay.trace.rehearsals import Rehearse, Rehearsed
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.teachers import Move, TakeAway, TakenAway, Target, Taught, TaughtCourse, Teach, TeachCourse
+from rlplay.trace.teachers import Move, TakeAway, TakenAway, Taught, TaughtCourse, Teach, TeachCourse
 from tests.health.remedies.made_up_answers import records
 
 
@@ -27,12 +27,11 @@ class MadeUpEngine:
         self.asked: list[Any] = []
         self.helps = True  # the first change of a rehearsal
 
-    def held_out_target(self, held_out: Evaluated, index: int) -> Target:
-        return Target([1], [ord(character) for character in held_out.completions[index]], [0])
-
     def answers(self, question: Any, interrupted: Callable[[], bool]) -> Iterator[Any]:
         self.asked.append(question)
         match question:
+            case Peek(prefix):
+                yield Peeked(prefix, prompt_ids=[1], answer_ids=[ord(character) for character in prefix.text])
             case Teach(target, update, by):
                 with RunReader(self.run) as reader:
                     sampled = reader.load(by).sampled

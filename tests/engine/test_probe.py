@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -267,3 +268,14 @@ def test_the_t_interval_covers_what_it_promises() -> None:
     samples = np.random.default_rng(0).normal(1.0, 2.0, (4000, 12))
     inside = [low < 1.0 < high for low, high, _ in map(confidence, samples)]  # type: ignore[operator]
     assert np.mean(inside) == pytest.approx(0.95, abs=0.012)
+
+
+def test_words_are_spelled_unless_an_environment_may_have_written_some(start: Start) -> None:
+    driver, _ = start()
+    state = driver._state
+    spelled = ask(driver, Peek(Prefix(ASKED, text="It is 4.")))
+    assert spelled.prompt_ids == ask(driver, Peek(Prefix(ASKED))).prompt_ids
+    assert state.lm.decode(spelled.answer_ids) == "It is 4."
+    state.task = msgspec.structs.replace(state.task, environment=lambda example, turns: None)
+    with pytest.raises(ValueError, match="an environment wrote a part of this answer"):
+        ask(driver, Peek(Prefix(ASKED, text="It is 4.")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from rlplay.api.teachers import Asker, find_teachers, target_of
+from rlplay.api.teachers import Asker, find_teachers, held_out_target, target_of
 from rlplay.cli.who_taught.asked import Asked, Known
 from rlplay.cli.who_taught.object import asked_about, asked_about_held_out, course_object, teachers_object
 from rlplay.cli.who_taught.report import course_lines, head, lines, subject_of
@@ -19,7 +19,7 @@ def ask(asked: Asked, known: Known, engine: Driver, reader: RunReader) -> tuple[
     """The answer for programs, and as lines for people. Raises ValueError, one line, if the engine refuses."""
     own, asker, row = known.own, Asker(engine), None
     if known.held_out is not None and asked.held_out is not None:
-        target = engine.held_out_target(known.held_out, asked.held_out - 1)
+        target = held_out_target(asker, known.held_out, asked.held_out - 1)
         about = asked_about_held_out(known.held_out, asked.held_out - 1)
     else:
         assert asked.answer is not None
