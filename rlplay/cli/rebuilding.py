@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rlplay.cli.trusting import follow_named
 from rlplay.cli.types import PATH
 from rlplay.trace.text import visible
+
+if TYPE_CHECKING:
+    from rlplay.scenario.schema import Job
 
 _OPTIONS = (
     click.option(
@@ -36,17 +40,13 @@ def with_checkpoint(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def rebuilt_run(
-    recorded: Path, checkpoint: Path | None, reward: tuple[str, ...], reference: Path | None, device: str, quiet: bool
-) -> Path:
-    """The run file to go on with: `recorded` itself without a checkpoint, else a new one that begins there.
+    recorded: Path, checkpoint: Path, reward: tuple[str, ...], reference: Path | None, device: str, quiet: bool
+) -> Job:
+    """The job of a new run file that goes on where `recorded`, a run of TRL, was at a checkpoint.
 
     What can and what cannot be had is printed before anything is loaded, on standard error if `quiet`. Raises
-    ValueError, one line, if it makes no run, and click.UsageError for options without their checkpoint.
+    ValueError, one line, if it makes no run.
     """
-    if checkpoint is None:
-        if reward or reference is not None:
-            raise click.UsageError(f"--{'reward' if reward else 'reference'} belongs to a --checkpoint of TRL")
-        return recorded
     from rlplay import paths
     from rlplay.foreign.from_checkpoint.plan import plan
     from rlplay.foreign.from_checkpoint.script import check_loads_quietly
@@ -59,11 +59,18 @@ def rebuilt_run(
     follow_named({"reward": reward})
     from rlplay.engine.from_checkpoint.rebuild import rebuild
 
-    made = rebuild(found, paths.new_run(f"{recorded.stem}-{checkpoint.name}"), device, lambda *_: None)
+    made = rebuild(found, paths.new_run(f"{recorded.stem}-{found.checkpoint.path.name}"), device)
     _say("rebuilt", made.rebuilt, quiet)
     _say("not rebuilt", made.lacking, quiet)
     _say("compared", made.compared, quiet)
-    return Path(made.job.run)
+    _say("kept", (f"rlplay resume {shlex.quote(Path(made.job.run).stem)} goes on from there",), quiet)
+    return made.job
+
+
+def check_checkpoint_given(checkpoint: Path | None, reward: tuple[str, ...], reference: Path | None) -> None:
+    """Raises click.UsageError for options that mean nothing without a checkpoint."""
+    if checkpoint is None and (reward or reference is not None):
+        raise click.UsageError(f"--{'reward' if reward else 'reference'} belongs to --checkpoint, of a run of TRL")
 
 
 def _say(what: str, lines: tuple[str, ...], quiet: bool) -> None:

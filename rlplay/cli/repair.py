@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import click
 
 from rlplay.cli.health import UNJUDGED
 from rlplay.cli.options import AS_JSON, DEVICE_OPTION
+from rlplay.cli.rebuilding import check_checkpoint_given, rebuilt_run, with_checkpoint
 from rlplay.cli.recorded_job import question_job
 from rlplay.cli.trusting import TRUST
 from rlplay.cli.types import RUN, WholeNumber
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from rlplay.health.remedies.outcome import Rehearsal
     from rlplay.health.remedies.remedy import Trial
     from rlplay.printed import Tried
-    from rlplay.scenario.schema import Job
+    from rlplay.scenario.schema import Job, Scenario
 
 HELPED, HELPED_NOT = 0, 1
 
@@ -31,17 +33,20 @@ HELPED, HELPED_NOT = 0, 1
 @click.option("--finding", metavar="NAME", help="The problem to mend, by its name in 'rlplay health RUN --json'.")
 @click.option("--updates", type=WholeNumber(1), default=5, show_default=True, metavar="N", help="Updates of each.")
 @click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Try this setting instead; repeatable.")
+@with_checkpoint
 @DEVICE_OPTION
 @TRUST
 @AS_JSON
 def repair(
-    recorded: Path, finding: str | None, updates: int, sets: tuple[str, ...], device: str, trust: bool, as_json: bool
-) -> int:
+    recorded: Path, finding: str | None, updates: int, sets: tuple[str, ...], checkpoint: Path | None,
+    reward: tuple[str, ...], reference: Path | None, device: str, trust: bool, as_json: bool,
+) -> int:  # fmt: skip
     """Try what would mend a recorded run, before you believe it.
 
     The first finding of 'rlplay health' whose advice is a setting is rehearsed: the run as it is and each change, from
     the same weights, with the same prompts and random numbers. The table says what became of the finding's own number,
-    of the reward and of the KL. The run stays as it is. Exit status: 0 a change helped, 1 none did, 4 nothing to try.
+    of the reward and of the KL. The run stays as it is. A run of TRL goes on from a --checkpoint of its trainer.
+    Exit status: 0 a change helped, 1 none did, 4 nothing to try.
     """
     from rlplay.algorithms.settings import check
     from rlplay.cli import tried_report as report
@@ -50,6 +55,7 @@ def repair(
     from rlplay.health.remedies.trial import first_to_try, trial
     from rlplay.scenario.command_line import named_setting
 
+    check_checkpoint_given(checkpoint, reward, reference)
     run, found = examine_run(recorded)
     chosen = [each for each in found if finding in (None, each.name)]
     if run is None or not chosen:
@@ -61,9 +67,23 @@ def repair(
         printed = report.untried(recorded, planned.finding, planned.reason)
         _show(printed, [report.untried_line(planned)], as_json)
         return UNJUDGED
-    rehearsal = rehearsed(question_job(recorded, device, trust), run, planned)
+    if checkpoint is None:
+        job = question_job(recorded, device, trust)
+    else:
+        job = rebuilt_run(recorded, checkpoint, reward, reference, device, as_json)
+        run, planned = _from_checkpoint(run, planned, job.scenario)
+    rehearsal = rehearsed(job, run, planned)
     _show(report.tried(recorded, rehearsal), report.lines(rehearsal), as_json)
     return HELPED if rehearsal.best() else HELPED_NOT
+
+
+def _from_checkpoint(run: Evidence, planned: Trial, scenario: Scenario) -> tuple[Evidence, Trial]:
+    """What the recording shows and tries, from the checkpoint on, with the settings that hold there."""
+    from rlplay.algorithms.settings import decoded
+
+    since = scenario.made_before
+    why = f"from update {since}, where the checkpoint is"
+    return replace(run, settings=decoded(scenario.settings)), replace(planned, since=since, why=why)
 
 
 def rehearsed(job: Job, run: Evidence, planned: Trial) -> Rehearsal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
@@ -24,8 +25,10 @@ from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.from_checkpoint.plan import plan
 from rlplay.foreign.from_checkpoint.recorded_prompts import prompts_of
 from rlplay.health.health_of_run import examine_run
+from rlplay.paths import find_run
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
+from tests.cli.command_line import called
 from tests.record import tiny
 from tests.record.checkpointed import REWARDS, learn, learn_given, loaded, made_of, rebuilt, stored, trained
 from tests.record.trainers import GIVEN, PAIRS, SINGLE
@@ -206,6 +209,30 @@ def test_a_model_that_does_not_fit_is_refused_before_it_loads(
     monkeypatch.setattr(rebuilding, "prepare", None)
     with pytest.raises(ValueError, match="GiB of memory"):
         made_of(found, tmp_path / "again.rlplay")
+
+
+def tried(capsys: pytest.CaptureFixture[str], out: Path, *words: str) -> tuple[int, str, str]:
+    rewards = [word for entry in REWARDS for word in ("--reward", entry)]
+    return called(capsys, "try", str(out), "--checkpoint", str(out / "checkpoint-2"), *rewards, *words)
+
+
+def test_a_repair_is_tried_on_the_trainers_own_model(grpo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = tried(capsys, grpo, "--updates", "1", "--json")
+    assert status in (0, 1), err
+    found = json.loads(out)
+    assert found["since"] == 2
+    assert found["changes"][0]["verdict"] == "unchanged"
+    assert "compared: log-probabilities of 8 recorded answers of update 3 within" in err
+    (kept,) = (line.split()[3] for line in err.splitlines() if line.startswith("kept: rlplay resume "))
+    with closing(RunReader(find_run(kept))) as reader:
+        assert reader.updates() == [1, 2], "what was rehearsed is not recorded"
+
+
+def test_a_checkpoint_that_makes_no_run_ends_the_command(grpo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert called(capsys, "try", str(grpo), "--reward", REWARDS[0])[0] == 2
+    status, _, err = called(capsys, "try", str(grpo), "--checkpoint", str(grpo / "checkpoint-2"))
+    assert status == 2
+    assert "--reward FILE.py:digits --reward FILE.py:length" in err
 
 
 def test_the_command_says_first_what_it_has_and_what_not(

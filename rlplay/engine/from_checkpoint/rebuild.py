@@ -141,7 +141,7 @@ def _with_saved_rate(plan: Plan, saved: SavedOptimizer) -> tuple[Settings, list[
         raise ValueError(
             f"{plan.checkpoint.path.name}: the learning rate of the next step is 0; give an earlier checkpoint"
         )
-    lack = f"the schedule of the learning rate: it stays {compact(rate)}, as optimizer.pt has it for the next step"
+    lack = f"the schedule of the learning rate: it stays {compact(rate, 3)}, as optimizer.pt has it for the next step"
     return constant(plan.settings, rate), [lack]
 
 

@@ -121,7 +121,7 @@ def _with_rate(settings: Settings, named: bool, checkpoint: Checkpoint, update: 
             f"{checkpoint.path.name}: the learning rate is 0 from step {checkpoint.step} on, where its schedule ends; "
             "give an earlier checkpoint"
         )
-    lacks = f"the schedule of the learning rate: it stays {compact(rate)}, as it was at step {checkpoint.step}"
+    lacks = f"the schedule of the learning rate: it stays {compact(rate, 3)}, as it was at step {checkpoint.step}"
     return chosen, [] if found is not None else [lacks]
 
 
@@ -177,7 +177,7 @@ def _rebuilt(found: Plan) -> Iterator[str]:
     left = max(0, checkpoint.planned - checkpoint.step)
     schedule = "" if s.lr_scheduler_type == "constant" else f" with {left:,} steps of the schedule left"
     rate = rate_at(s, checkpoint, checkpoint.step)
-    yield f"learning rate {compact(rate)}, {s.lr_scheduler_type.replace('_', ' ')}{schedule}"
+    yield f"learning rate {compact(rate, 3)}, {s.lr_scheduler_type.replace('_', ' ')}{schedule}"
     for entry in found.rewards:
         weight = s.reward_weights[reward_name(entry)]
         yield f"reward {visible(entry)}, weight {compact(weight)}"
