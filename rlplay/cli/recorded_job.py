@@ -39,10 +39,13 @@ def resume_job(recorded: Path, device: str, trusted: bool) -> Job:
     return Job(scenario, str(recorded), device, resume=True)
 
 
-def question_job(recorded: Path, device: str, trusted: bool) -> Job:
+def question_job(
+    recorded: Path, device: str, trusted: bool, instead: str = "'rlplay attach' asks the trainer while it runs"
+) -> Job:
     """The job whose engine answers questions about a recorded run: on the device and with the threads that it had.
 
-    Raises ValueError, one line, if another trainer made the run, or as `resume_job`.
+    `instead` says what can be done with another trainer's run. Raises ValueError, one line, if another trainer made the
+    run, or as `resume_job`.
     """
     import msgspec
 
@@ -51,9 +54,6 @@ def question_job(recorded: Path, device: str, trusted: bool) -> Job:
     with RunReader(recorded) as reader:
         started = reader.started
     if started.source:
-        raise click.UsageError(
-            f"{recorded} records a run of {started.source}, but not its weights; 'rlplay attach' asks the trainer "
-            "while it runs"
-        )
+        raise click.UsageError(f"{recorded} records a run of {started.source}, but not its weights; {instead}")
     job = resume_job(recorded, started.device if device == "auto" else device, trusted)
     return msgspec.structs.replace(job, threads=started.threads or None)

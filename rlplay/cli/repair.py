@@ -68,7 +68,7 @@ def repair(
         _show(printed, [report.untried_line(planned)], as_json)
         return UNJUDGED
     if checkpoint is None:
-        job = question_job(recorded, device, trust)
+        job = question_job(recorded, device, trust, "of TRL's run, give the trainer's --checkpoint")
     else:
         job = rebuilt_run(recorded, checkpoint, reward, reference, device, as_json)
         run, planned = _from_checkpoint(run, planned, job.scenario)

@@ -230,6 +230,7 @@ def test_a_repair_is_tried_on_the_trainers_own_model(grpo: Path, capsys: pytest.
 
 def test_a_checkpoint_that_makes_no_run_ends_the_command(grpo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert called(capsys, "try", str(grpo), "--reward", REWARDS[0])[0] == 2
+    assert "--checkpoint" in called(capsys, "try", str(grpo))[2]
     status, _, err = called(capsys, "try", str(grpo), "--checkpoint", str(grpo / "checkpoint-2"))
     assert status == 2
     assert "--reward FILE.py:digits --reward FILE.py:length" in err
