@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rlplay.link.messages import Pause
+from rlplay.link.messages import Advance
 from rlplay.trace.kinds import SomeSettings
 from rlplay.ui.labels.labels import label
 from rlplay.ui.main.playground import Action, Playground
@@ -77,7 +77,7 @@ async def _try(play: Playground, argument: Any) -> None:
             play.app.run_worker(play.other_runs.branch_off(since, changes), group="branch", exclusive=True)
 
     if session.status is not None and session.status.running:
-        await play.send(Pause(), "pausing")
+        await play.send(Advance("update"), "stepping")  # a rehearsal begins between two updates
     session.rehearsing = tried
     play.app.push_screen(RepairScreen(session, tried, session.source.send, draft), go_on)
 

@@ -75,7 +75,7 @@ def test_it_says_how_far_each_is(tried):
     for answer in list(answers(question))[:7]:
         tried.take(answer)
     assert states(tried) == ["tried", "under way", "waiting"]
-    assert "2 of 3: twice the limit of tokens, update 3 of 5. The run is paused" in summary(tried, lost=False)
+    assert "2 of 3: twice the limit of tokens, update 3 of 5. The run is paused" in summary(tried)
     tried.end()
     assert states(tried) == ["tried", "stopped", "stopped"]
     assert not tried.under_way
@@ -108,7 +108,7 @@ def test_each_is_judged_beside_the_unchanged_run(tried):
     assert unchanged.points == [(SINCE + at, (9 + at % 2) / 16) for at in range(1, 6)]
     assert unchanged.number > twice.number > four.number
     assert tried.best is tried.candidates[2]
-    said = summary(tried, lost=False)
+    said = summary(tried)
     assert "Helped: twice the limit of tokens · four times the limit of tokens." in said
     assert "Did not help" not in said
 
@@ -119,9 +119,9 @@ def test_what_did_not_help_is_said(tried):
         tried.take(answer)
     judged(tried)
     assert verdicts(tried)[-1] == "same"
-    assert "Did not help: your own." in summary(tried, lost=False)
+    assert "Did not help: your own." in summary(tried)
     tried.candidates = [tried.candidates[0], tried.candidates[-1]]
-    assert "Nothing that was tried helped." in summary(tried, lost=False)
+    assert "Nothing that was tried helped." in summary(tried)
 
 
 def test_what_cannot_be_tried_leaves_the_others_alone(tried):
@@ -138,7 +138,7 @@ def test_a_refusal_of_the_whole_question_is_said(tried):
     question = tried.ask()
     tried.take(Rehearsed(question.number, len(question.changes), refused="its weights are gone", done=True))
     assert not tried.under_way
-    assert summary(tried, lost=False) == "Nothing can be tried: its weights are gone."
+    assert summary(tried) == "Nothing can be tried: its weights are gone."
 
 
 def test_settings_of_the_users_are_asked_for_alone_and_only_once(tried):

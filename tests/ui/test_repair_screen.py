@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 from textual.widgets import OptionList
 
-from rlplay.link.messages import EndProbe, Failed, Pause
+from rlplay.link.messages import Advance, EndProbe, Failed
 from rlplay.trace.rehearsals import Rehearse
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.update import Update
@@ -108,14 +108,18 @@ async def test_one_key_more_goes_on_with_the_selected_change(monkeypatch):
         assert app.screen is app.panels.main
 
 
-async def test_a_run_that_goes_on_is_paused_first():
-    async with sick() as (app, source, pilot):
+async def test_a_run_that_goes_on_finishes_its_update_first():
+    async with sick(most=0) as (app, source, pilot):
         source.status(LAST, running=True)
         await settled(pilot)
         await pressed(pilot, "!")
-        kinds = [type(each) for each in source.commands if isinstance(each, Pause | Rehearse)]
-        assert kinds == [Pause, Rehearse]
-        assert isinstance(app.screen, RepairScreen)
+        assert [each for each in source.commands if isinstance(each, Advance)] == [Advance("update")]
+        assert isinstance(source.commands[-1], Rehearse)
+        assert "finishes its update first" in text(app)
+        source.status(LAST + 1)
+        await settled(pilot)
+        app.screen.follow()
+        assert "1 of 3: the run, unchanged, update 1 of 5." in text(app).replace("\n", " ")
 
 
 async def test_esc_ends_it_and_enter_tries_the_rest():
@@ -188,6 +192,15 @@ async def test_a_run_without_a_problem_says_so():
     async with on_screen(1, 2, size=(120, 35), notifications=True) as (app, _source, pilot):
         await app.play.perform("try")
         assert await said(app, pilot) == "No problem has been found yet, so there is nothing to repair."
+
+
+async def test_an_update_under_way_is_finished_first():
+    async with sick(notifications=True) as (app, source, pilot):
+        source.records(cut(LAST + 1)[:1])
+        await settled(pilot)
+        await pressed(pilot, "!")
+        assert await said(app, pilot) == "An update is under way. Press u to finish it, then try."
+        assert source.asked == []
 
 
 @pytest.mark.parametrize(("source", "names"), [("", "rlplay try "), ("TRL 1.16.0", " --checkpoint DIR")])

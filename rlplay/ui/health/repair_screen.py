@@ -131,7 +131,11 @@ your own. `+` and `-` choose how many updates are tried, `enter` tries. `esc` en
 
     def version(self) -> object:
         """What has been tried and judged, whether the engine lives, and the room."""
-        return self.tried.version, self._session.failed is not None, self._width()
+        return self.tried.version, self._session.failed is not None, self._trains, self._width()
+
+    @property
+    def _trains(self) -> bool:
+        return self._session.status is not None and self._session.status.running
 
     def follow(self) -> None:
         """Show how far it is."""
@@ -143,7 +147,7 @@ your own. `+` and `-` choose how many updates are tried, `enter` tries. `esc` en
             self._at = tried.candidates.index(tried.best)
         ends = " to ".join(map(tried.measure.shown, scale(tried)))
         number = f"\n\n{tried.measure.name}, mean of the updates · bars from {ends}"
-        said = Content.assemble(keyed(summary(tried, lost)), (number, "$text-muted"))
+        said = Content.assemble(keyed(summary(tried, lost, self._trains)), (number, "$text-muted"))
         shown = shown_tokens(tried, tried.candidates[self._at], self._shown, width)
         self.query_one("#summary", SteadyStatic).say(said)
         self.query_one("#tokens", SteadyStatic).say(shown)

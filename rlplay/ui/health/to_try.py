@@ -41,7 +41,12 @@ def _no_engine(session: Session) -> str:
     if session.has_engine:
         if session.failed is not None:
             return "The engine has ended. Press r to resume, then try again."
-        return "The engine is starting; try as soon as it is ready." if session.status is None else ""
+        if session.status is None:
+            return "The engine is starting; try as soon as it is ready."
+        within = session.run.newest is not None and session.run.newest.number > session.status.update
+        if within and not session.status.running:
+            return "An update is under way. Press u to finish it, then try."
+        return ""
     path = visible(str(session.source.path))
     if started is not None and started.source:
         return f"Only an engine can try a repair. From a checkpoint of TRL: rlplay try {path} --checkpoint DIR"

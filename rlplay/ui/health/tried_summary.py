@@ -7,8 +7,13 @@ from rlplay.ui.health.tried_rows import called
 from rlplay.ui.session.rehearsing import Candidate, Rehearsing
 
 
-def summary(tried: Rehearsing, lost: bool) -> str:
-    """What is under way, or what helped and what did not; with the keys that go on. `lost`: the engine has ended."""
+def summary(tried: Rehearsing, lost: bool = False, trains: bool = False) -> str:
+    """What is under way, or what helped and what did not; with the keys that go on.
+
+    `lost` if the engine has ended, `trains` while it still finishes an update of the run.
+    """
+    if tried.under_way and trains:
+        return "The run finishes its update first, then it is paused. `esc` ends this."
     if tried.under_way:
         return f"{_progress(tried)} The run is paused; `esc` ends this, and the run is where it was."
     if tried.refused:
