@@ -145,8 +145,9 @@ your own. `+` and `-` choose how many updates are tried, `enter` tries. `esc` en
         panel.border_subtitle = keyed(self._keys(lost))
         if not self._chosen and not tried.under_way and tried.best is not None:
             self._at = tried.candidates.index(tried.best)
-        ends = " to ".join(map(tried.measure.shown, scale(tried)))
-        number = f"\n\n{tried.measure.name}, mean of the updates · bars from {ends}"
+        ends = scale(tried)
+        bars = "" if ends is None else f" · bars from {' to '.join(map(tried.measure.shown, ends))}"
+        number = f"\n\n{tried.measure.name}, mean of the updates{bars}"
         said = Content.assemble(keyed(summary(tried, lost, self._trains)), (number, "$text-muted"))
         shown = shown_tokens(tried, tried.candidates[self._at], self._shown, width)
         self.query_one("#summary", SteadyStatic).say(said)
@@ -157,7 +158,7 @@ your own. `+` and `-` choose how many updates are tried, `enter` tries. `esc` en
         """Draw the rows, in the room that `others` lines leave."""
         tried, options, width = self.tried, self.query_one(OptionList), self._width()
         options.styles.max_height = max(int(self.app.size.height * 0.95) - 2 - others, _LEAST)
-        ends = scale(tried)
+        ends = scale(tried) or (0.0, 0.0)
         rows = [row(tried, each, ends, width, at == self._at) for at, each in enumerate(tried.candidates)]
         if options.option_count < len(rows):
             options.add_options(Option("") for _ in rows[options.option_count :])

@@ -28,11 +28,11 @@ _TITLES = BESIDE[0] | BESIDE[1]
 _QUIET = "$text-muted"
 
 
-def scale(tried: Rehearsing) -> tuple[float, float]:
-    """The lowest and the highest number of the bars: of the run before, and of every candidate."""
+def scale(tried: Rehearsing) -> tuple[float, float] | None:
+    """The lowest and the highest number of the bars: of the run before, and of every candidate; None without any."""
     points = [*tried.points, *(point for each in tried.candidates if each.judged for point in each.judged.points)]
     known = [value for _, value in points if math.isfinite(value)]
-    return min(known, default=0.0), max(known, default=0.0)
+    return (min(known), max(known)) if known else None
 
 
 def changed(changes: SomeSettings, before: Settings) -> str:
@@ -95,7 +95,8 @@ def _bars(tried: Rehearsing, candidate: Candidate, ends: tuple[float, float], ce
     after = [known.get(update, math.nan) for update in range(first, first + tried.trial.updates)]
     old, new = (tall_bars([x for x in values for _ in range(cells)], *ends)
                 for values in ([x for _, x in tried.points], after))  # fmt: skip
-    return [Content.assemble((before, _QUIET), ("│", _QUIET), (now, ink)) for before, now in zip(old, new, strict=True)]
+    border = "│" if tried.points else ""
+    return [Content.assemble((before + border, _QUIET), (now, ink)) for before, now in zip(old, new, strict=True)]
 
 
 def _number(tried: Rehearsing, candidate: Candidate) -> Content:
