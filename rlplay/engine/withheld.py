@@ -2,7 +2,8 @@
 
 A policy gradient gets an advantage of 0 for them once the advantages are there, so that they still count in every
 statistic and denominator; of given answers, the derivative of the loss by their log-probabilities is 0; Q-learning and
-SARSA take no step for them. A value loss, an entropy bonus and a KL in the loss are no credit, and stay.
+SARSA take no step for them. A value loss, an entropy bonus and a KL in the loss are no credit, and stay; so does what a
+token adds to the ratio of its whole answer, where the ratio is of that level.
 """
 
 from __future__ import annotations

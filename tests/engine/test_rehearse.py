@@ -66,6 +66,8 @@ RUNS: dict[str, dict[str, Any]] = {
     "grpo": {"num_iterations": 2, "num_minibatches": 2, "eval_every": 2, "beta": 0.1},
     "ppo": {"algorithm": "ppo", "kl_ctrl": "ziegler", "beta": 0.1, "kl_placement": "reward"},
     "dpo": {"algorithm": "dpo", "num_prompts": 4},
+    "adapters": {"scenario": {"use_peft": True, "lora_r": 4}},
+    "masters": {"scenario": {"dtype": "bfloat16"}, "per_device_train_batch_size": 5},
 }
 
 

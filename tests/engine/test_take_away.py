@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlplay.engine import learn_from_answers
+from rlplay.engine import learn_from_answers, policy_gradient
 from rlplay.engine.driver import Driver
 from rlplay.engine.engine_process import CommandLoop
 from rlplay.engine.snapshots import SnapshotStore
@@ -119,6 +119,25 @@ def test_it_is_the_update_without_those_advantages(
     assert same(before, weights_of(driver))
     if not older:
         assert answer.after == q(driver, target, sampled.temperature)
+
+
+def test_answers_without_any_credit_get_no_backward_pass(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, records = start(**FAST)
+    driver.advance("update", 1, never)
+    sampled, silent = last_sampled(records, 1), list[int]()
+    tokens = np.flatnonzero(sampled.mask[: sampled.offsets[5]]).tolist()
+    quiet = policy_gradient._silent
+
+    def counted(batch: Any, rows: Tensor, *others: Any) -> Any:
+        silent.extend(rows.tolist())
+        return quiet(batch, rows, *others)
+
+    monkeypatch.setattr(policy_gradient, "_silent", counted)
+    _, answer = ask(driver, sampled, tokens)
+    assert set(silent) >= {0, 1, 2, 3, 4}
+    monkeypatch.setattr(policy_gradient, "without_gradient", lambda _batch, rows, *_: torch.zeros_like(rows).bool())
+    _, loud = ask(driver, sampled, tokens)
+    assert answer.without == pytest.approx(loud.without, rel=1e-5) != answer.after
 
 
 GIVEN: list[dict[str, Any]] = [{"algorithm": "sft"}, {"algorithm": "dpo", "num_minibatches": 2}, {"algorithm": "kto"}]

@@ -247,7 +247,9 @@ class ReplaySource(RecordedSource):
             fresh = self._reader.events(self._seen)
             self._seen = last
             stays = not self._at_end or self._running is not None
-            if {"finished", "changed", "staged", "rewound", "evaluated", "logged"} & {kind for kind, *_ in fresh}:
+            if {"finished", "changed", "staged", "withheld", "rewound", "evaluated", "logged"} & {
+                kind for kind, *_ in fresh
+            }:
                 back_to = min((number for kind, number, _ in fresh if kind == "rewound"), default=None)
                 self._put(restored(self._reader, back_to))
             numbers = self.recorded()
