@@ -27,6 +27,7 @@ from rlplay.foreign.from_checkpoint.recorded_prompts import prompts_of
 from rlplay.health.health_of_run import examine_run
 from rlplay.paths import find_run
 from rlplay.trace.runfile import RunReader
+from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trace.update import Update
 from tests.cli.command_line import called
 from tests.record import tiny
@@ -34,6 +35,8 @@ from tests.record.checkpointed import REWARDS, learn, learn_given, loaded, made_
 from tests.record.trainers import GIVEN, PAIRS, SINGLE
 
 CLOSE = 1e-5
+LONG = [{"prompt": "b ", "completion": "0123" * 10 + letter} for letter in "abcdefgh"]
+"""Answers that are longer than what a run of rlplay samples unless it is told."""
 Weights = dict[str, torch.Tensor]
 
 
@@ -132,7 +135,7 @@ def test_adapters_go_on_beside_their_base(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "data", "names"), [
-    ("DPO", PAIRS, ["chosen", "rejected"]), ("SFT", GIVEN, ["completion"]),
+    ("DPO", PAIRS, ["chosen", "rejected"]), ("SFT", GIVEN, ["completion"]), ("SFT", LONG, ["completion"]),
 ])  # fmt: skip
 def test_given_answers_go_on(kind: str, data: list[dict[str, Any]], names: list[str], tmp_path: Path) -> None:
     out = trained(tmp_path, data, kind, talker=True)
@@ -264,6 +267,23 @@ def test_what_makes_no_run_is_refused_by_name(grpo: Path, tmp_path: Path) -> Non
     state.write_text(state.read_text().replace('"global_step": 2,', '"global_step": 9,'))
     with pytest.raises(ForeignRunError, match="step 9, which is not on record"):
         plan(run, later, REWARDS)
+
+
+@pytest.mark.parametrize(("name", "refused"), [("temperature", True), ("weight_decay", False)])
+def test_a_setting_that_is_not_on_record_is_no_default_in_silence(
+    name: str, refused: bool, grpo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, whole = run_file(grpo), RunReader.timeline
+
+    def without(reader: RunReader) -> SettingsTimeline:
+        return SettingsTimeline({key: value for key, value in whole(reader).begun.items() if key != name})
+
+    monkeypatch.setattr(RunReader, "timeline", without)
+    if refused:
+        with pytest.raises(ForeignRunError, match=f"{name} is not on record"):
+            plan(run, grpo / "checkpoint-2", REWARDS)
+    else:
+        assert any(f"{name} is 0" in line for line in plan(run, grpo / "checkpoint-2", REWARDS).lacking)
 
 
 def test_a_loss_on_single_answers_is_refused_by_name(tmp_path: Path) -> None:

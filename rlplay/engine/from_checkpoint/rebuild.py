@@ -25,7 +25,7 @@ from rlplay.engine.from_checkpoint.checks import compared
 from rlplay.engine.from_checkpoint.moments import SavedOptimizer
 from rlplay.engine.from_checkpoint.prompts import Rows, example_of, rows_of
 from rlplay.engine.from_checkpoint.start_folder import start_folder
-from rlplay.engine.lora import put_adapters
+from rlplay.engine.lora import base_of, put_adapters
 from rlplay.engine.model import POLICY, choose_device, load_pretrained
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.snapshots import SnapshotStore
@@ -78,7 +78,7 @@ def _rebuilt(plan: Plan, out: Path, folder: Path, device: str, progress: Progres
     settings, lacking = _with_saved_rate(plan, saved)
     model = start_folder(plan, folder / "model")
     with closing(RunReader(plan.run)) as reader:
-        rows = _rows(plan, reader, model)
+        rows, settings = _rows(plan, reader, model, settings)
         (folder / "prompts.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows.rows), encoding="utf-8")
         job = Job(_scenario(plan, reader.started, settings, model, folder, rows), str(out), device)
         state, run_plan, started = prepare(job, progress)
@@ -106,6 +106,8 @@ def _check_memory(plan: Plan, device: str) -> None:
     from transformers import AutoConfig
 
     folder = plan.model if plan.checkpoint.base else str(plan.checkpoint.path)
+    if plan.checkpoint.base:
+        base_of(plan.checkpoint.path)
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         found = needs(config, _weights(plan), plan.settings)
@@ -145,7 +147,8 @@ def _with_saved_rate(plan: Plan, saved: SavedOptimizer) -> tuple[Settings, list[
     return constant(plan.settings, rate), [lack]
 
 
-def _rows(plan: Plan, reader: RunReader, model: str) -> Rows:
+def _rows(plan: Plan, reader: RunReader, model: str, settings: Settings) -> tuple[Rows, Settings]:
+    """The rows of the recorded prompts, and the settings with room for the longest answer that is given."""
     given = not plan.settings.rewarded
     tokenizer = _tokenizer(Path(model) / "base" if plan.checkpoint.base else Path(model))
     ends = frozenset(reader.started.ends) | {tokenizer.eos_token_id}
@@ -157,7 +160,8 @@ def _rows(plan: Plan, reader: RunReader, model: str) -> Rows:
             f"{plan.checkpoint.path.name} makes other tokens of them, as of conversations of several "
             "turns or of prompts with tools"
         )
-    return rows
+    longest = max((len(ids) for each in prompts for ids in each.answers.values()), default=0)
+    return rows, msgspec.structs.replace(settings, max_completion_length=longest) if given else settings
 
 
 def _tokenizer(folder: Path) -> Any:

@@ -9,7 +9,7 @@ from huggingface_hub import try_to_load_from_cache
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from rlplay.engine.lora import ADAPTER_CONFIG, ADAPTER_WEIGHTS, DRAWN, base_of
+from rlplay.engine.lora import ADAPTER_CONFIG, ADAPTER_WEIGHTS, DRAWN
 from rlplay.foreign.from_checkpoint.plan import Plan
 
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin", "pytorch_model*.bin.index.json")
@@ -23,7 +23,7 @@ def start_folder(plan: Plan, folder: Path) -> str:
     """What a scenario names as its model: `folder`, filled with links and small files, or the checkpoint itself.
 
     Adapters begin as they did, changing nothing, so that the model without them is the reference. Raises ValueError,
-    one line, if rlplay cannot use the adapters, and OSError if the folder cannot be written.
+    one line, if they are DoRA's, and OSError if the folder cannot be written.
     """
     checkpoint = plan.checkpoint
     if not plan.model:
@@ -32,7 +32,6 @@ def start_folder(plan: Plan, folder: Path) -> str:
     if not checkpoint.base:
         _link(_folder_of(plan.model), checkpoint.path, folder)
         return str(folder)
-    base_of(checkpoint.path)
     _link(_folder_of(plan.model), checkpoint.path, folder / "base")
     config = json.loads((checkpoint.path / ADAPTER_CONFIG).read_text(encoding="utf-8"))
     if config.get("use_dora"):

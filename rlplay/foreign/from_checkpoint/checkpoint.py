@@ -96,11 +96,11 @@ def _rates(said: dict[str, Any]) -> dict[int, float]:
     history = said.get("log_history")
     rows = [row for row in history if isinstance(row, dict)] if isinstance(history, list) else []
     numbers = ((row.get("step"), row.get("learning_rate")) for row in rows)
-    known = ((step, float(rate)) for step, rate in numbers if type(step) is int and isinstance(rate, int | float))
+    known = ((step, rate) for step, rate in numbers if type(step) is int and isinstance(rate, float))
     return {step: rate for step, rate in known if math.isfinite(rate)}
 
 
 def _dropout(config: dict[str, Any]) -> dict[str, float]:
     """The shares of numbers that training leaves out at random, where there are any."""
     named = {name: value for name, value in config.items() if "dropout" in name or name.endswith("pdrop")}
-    return {visible(name): value for name, value in named.items() if type(value) in (int, float) and value > 0}
+    return {visible(name): value for name, value in named.items() if isinstance(value, float) and 0 < value <= 1}

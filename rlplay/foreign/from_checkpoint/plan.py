@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import msgspec
 
 from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
-from rlplay.algorithms.settings import Settings, decoded, written
+from rlplay.algorithms.settings import ANY_LOSS, Settings, decoded, takes, written
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.from_checkpoint.checkpoint import Checkpoint, read_checkpoint
 from rlplay.foreign.from_checkpoint.places import model_here, update_of
@@ -23,6 +23,12 @@ from rlplay.trace.update import Update
 
 _UNKNOWN = "min_p, repetition_penalty, generation_kwargs, bf16 or fp16, sync_ref_model, callbacks, a data collator"
 """Options of TRL that change what is trained, and that no recording has."""
+_NEEDED = ("num_prompts", "learning_rate", "max_grad_norm")
+_NEEDED_TO_SAMPLE = (
+    "num_generations", "max_completion_length", "temperature", "top_p", "top_k", "num_iterations", "num_minibatches",
+    "beta", "reward_weights",
+)  # fmt: skip
+"""Settings that a recording has to have: of any training, and of one that samples."""
 _ROUNDED = {
     "bfloat16": "optimizer steps in bfloat16: rlplay takes them in float32 and rounds the weights",
     "float16": "weights in float16: rlplay keeps them in float32",
@@ -66,10 +72,11 @@ def plan(run: Path, folder: Path, rewards: Sequence[str] = (), reference: Path |
         near = _nearest(reader, update)
         recorded = reader.timeline().at(update + 1, "sample")
         settings = _checked(reader, decoded(recorded), near)
+        _check_on_record(reader, settings, recorded)
         settings, rate = _with_rate(settings, "lr_scheduler_type" in recorded, checkpoint, update)
         settings = _with_rewards(settings, rewards)
         model = _model(reader.started.model, checkpoint, settings, reference)
-        lacking = [*rate, *_lacking(checkpoint, near, model, reader.started.dtype)]
+        lacking = [*rate, *_defaults(settings, recorded), *_lacking(checkpoint, near, model, reader.started.dtype)]
         if settings.num_prompts > int(recorded["num_prompts"]) and settings.rewarded:
             lacking.append(
                 "several samplings in an update, whose losses TRL weighs one by one: rlplay makes one of them"
@@ -107,6 +114,24 @@ def _checked(reader: RunReader, settings: Settings, near: Update) -> Settings:
         return apply_all(settings, {"num_prompts": prompts})
     except ValueError as error:
         raise ForeignRunError(f"{reader.path.stem}: its settings do not fit together: {error}") from None
+
+
+def _check_on_record(reader: RunReader, settings: Settings, recorded: Container[str]) -> None:
+    """Raises ForeignRunError if the recording lacks a setting without which it would be another training."""
+    needed = (*_NEEDED, *(_NEEDED_TO_SAMPLE if settings.rewarded else ()))
+    if missing := [name for name in needed if name not in recorded]:
+        raise ForeignRunError(
+            f"{reader.path.stem}: {missing[0]} is not on record, or has a value that rlplay does not take "
+            f"({takes(missing[0])}), and without it this would be another training"
+        )
+
+
+def _defaults(settings: Settings, recorded: Container[str]) -> Iterator[str]:
+    """The settings that are not on record and have rlplay's default."""
+    names = [name for name in ANY_LOSS if settings.rewarded or name not in _NEEDED_TO_SAMPLE]
+    if unsaid := [name for name in names if name not in recorded and name != "lr_scheduler_type"]:
+        values = ", ".join(f"{name} is {written(getattr(settings, name))}" for name in unsaid)
+        yield f"settings that are not on record, or have a value that rlplay does not take: {values}"
 
 
 def _with_rate(settings: Settings, named: bool, checkpoint: Checkpoint, update: int) -> tuple[Settings, list[str]]:
@@ -169,11 +194,10 @@ def reads_reference(settings: Settings) -> bool:
 def _rebuilt(found: Plan) -> Iterator[str]:
     s, checkpoint = found.settings, found.checkpoint
     yield f"weights of {checkpoint.path.name}, step {checkpoint.step:,}, at the end of update {found.update:,}"
-    each = f" × {s.num_generations} answers" if s.rewarded else ""
-    yield (
-        f"settings: {s.algorithm}, {s.num_prompts} prompts{each} of up to {s.max_completion_length} tokens, "
-        f"temperature {compact(s.temperature)}, beta {compact(s.beta)}"
-    )
+    sampled = f" × {s.num_generations} answers of up to {s.max_completion_length} tokens" if s.rewarded else ""
+    heat = f", temperature {compact(s.temperature)}" if s.rewarded else ""
+    beta = "" if s.loss_type == "sft" else f", beta {compact(s.beta)}"
+    yield f"settings: {s.algorithm}, {s.num_prompts} prompts{sampled}{heat}{beta}"
     left = max(0, checkpoint.planned - checkpoint.step)
     schedule = "" if s.lr_scheduler_type == "constant" else f" with {left:,} steps of the schedule left"
     rate = rate_at(s, checkpoint, checkpoint.step)
