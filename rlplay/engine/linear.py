@@ -71,7 +71,19 @@ class _Linear(torch.autograd.Function):
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         by_input, by_weight, _ = ctx.needs_input_grad
         ctx.save_for_backward(inputs if by_weight else None, weight if by_input else None)
+        ctx.save_for_forward(inputs, weight)
         return multiplied(inputs, weight, bias)
+
+    @staticmethod
+    def jvp(ctx: Any, inputs: Tensor | None, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+        """The derivative along these directions, None for 0."""
+        own_inputs, own_weight = ctx.saved_tensors
+        found: Tensor = own_inputs.new_zeros(*own_inputs.shape[:-1], len(own_weight))
+        if inputs is not None:
+            found += multiplied(inputs.contiguous(), own_weight, None)
+        if weight is not None:
+            found += multiplied(own_inputs, weight.contiguous(), None)
+        return found if bias is None else found + bias
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:

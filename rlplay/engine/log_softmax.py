@@ -25,8 +25,18 @@ class _LogProbs(torch.autograd.Function):
         scaled = _scaled(logits, temperature)
         whole, entries = scaled.logsumexp(-1), places * logits.shape[-1] + ids
         context.save_for_backward(logits, places, entries, whole)
+        context.save_for_forward(logits, places, entries, whole)
         context.temperature = temperature
         return scaled.view(-1)[entries] - whole[places]
+
+    @staticmethod
+    def jvp(context: Any, direction: Tensor, *_: None) -> Tensor:
+        """The derivative along a direction of the logits: its entry less its mean under the distribution."""
+        logits, places, entries, whole = context.saved_tensors
+        along = _scaled(direction, context.temperature)
+        mean = ((_scaled(logits, context.temperature) - whole[:, None]).exp_() * along).sum(-1)
+        found: Tensor = along.view(-1)[entries] - mean[places]
+        return found
 
     @staticmethod
     @once_differentiable

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 from transformers.pytorch_utils import Conv1D
 
@@ -113,6 +114,22 @@ def test_second_derivatives_and_a_graph_that_is_kept() -> None:
         found.append(second[0])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(other, one)
+
+
+@needs_onednn
+@pytest.mark.parametrize("kind", ["linear", "conv1d"])
+@pytest.mark.parametrize("moved", [("x",), ("weight",), ("bias",), ("x", "weight", "bias")], ids="-".join)
+def test_the_derivative_along_a_direction_is_torchs_own(kind: str, moved: tuple[str, ...]) -> None:
+    found, x = list[Tensor](), torch.randn(3, 4, 6)
+    ways = {name: torch.randn_like(p) for name, p in both(kind)[0].named_parameters()} | {"x": torch.randn_like(x)}
+    for layer in both(kind):
+        own = {name: p.detach() for name, p in layer.named_parameters()} | {"x": x}
+        with forward_ad.dual_level():
+            dual: Any = {n: forward_ad.make_dual(own[n], ways[n]) if n in moved else own[n] for n in own}  # type: ignore[no-untyped-call]
+            inputs = dual.pop("x")
+            result = torch.func.functional_call(layer, dual, (inputs,))
+            found.append(forward_ad.unpack_dual(result).tangent)  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=5e-6)
 
 
 @needs_onednn
