@@ -1,42 +1,37 @@
 """How a batch's log-probabilities, and what else a loss reads, change along a direction in the space of the weights.
 
-All tokens at once, by two passes without gradients: the difference between a little ahead and a little behind.
+All tokens at once, by two passes without gradients: the difference between a little ahead and a little behind. What
+all of them together change is known, which says whether the difference is good. If not, a pass in forward mode is
+exact, at twice the cost; a model that has none gets other widths.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
-from rlplay.engine.objective import value_loss
-from rlplay.engine.passes import token_logprobs
-from rlplay.engine.policy_gradient import inputs_of, share_of
+from rlplay.engine.out_of_memory import is_out_of_memory
 from rlplay.engine.state import State
-from rlplay.engine.teachers.steps_taken import Vector, put
-from rlplay.engine.tensors import Tensors
+from rlplay.engine.teachers.lent import lent
+from rlplay.engine.teachers.reading import Reading, reading
+from rlplay.engine.teachers.steps_taken import Vector
 
-TRIES = 6
-"""Widths that are tried, at most; each costs two passes."""
+WIDTHS = 6
+"""That are tried, at most; each costs two passes."""
 NEAR = {torch.float64: 1e-7, torch.float32: 2e-3}
 """How far, relative, what all tokens did may be from what is known of it, by the precision of the weights."""
 _WIDE = 3.0
 """A width moves log-probabilities by about this many times ∛ε, where rounding and curvature cost alike."""
-_HIDDEN = 16
+_FAR = 16
 """A width that moves so many times less than that is too small."""
-_HARDLY = 1 / 50
+_HARDLY = 1 / 5
 """Of sums that cancel, the share of the sum of all absolute values that counts as their size."""
-
-
-@dataclass
-class Reading:
-    """What a loss reads of some completions: log-probabilities [R, L], and in nats what it has besides, by name."""
-
-    logprobs: Tensor
-    others: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -49,37 +44,6 @@ class Along:
     tokens: Tensor
     others: dict[str, float]
     off: float
-
-
-def has_others(state: State, batch: Batch) -> bool:
-    """Whether a loss reads more of the policy than the log-probabilities of the tokens."""
-    if state.settings.loss_type != "policy_gradient":
-        return False
-    return bool(state.settings.entropy_coef) or batch.values is not None or batch.anchor is not None
-
-
-def reading(state: State, batch: Batch, rows: Tensor) -> Reading:
-    """Of the completions `rows`, by the policy as it is now."""
-    if state.settings.loss_type != "policy_gradient":
-        logprobs = token_logprobs(state.lm, state.lm.policy, batch.tokens(rows), batch.temperature)
-        return Reading(logprobs.cpu().double())
-    there = rows.to(batch.ids.device)
-    inputs, values = inputs_of(batch, rows, there, state)
-    found, settings = Reading(inputs.logprobs.cpu().double()), state.settings
-    share = share_of(batch, rows, settings)
-    weights, bonus = share.weights.to(there.device), share.bonus.to(there.device)
-    if inputs.entropy is not None:
-        found.others["entropy bonus"] = -settings.entropy_coef * float((bonus * inputs.entropy).cpu().double().sum())
-    if inputs.anchor is not None and inputs.distribution is not None and not inputs.at_anchor:
-        pair = inputs.distribution, inputs.anchor
-        exact = divergences.full(Tensors, *(reversed(pair) if settings.kl_anchor == "old" else pair))
-        found.others["KL"] = state.kl_coef * float((weights * exact).cpu().double().sum())
-    if values is not None and batch.values is not None and batch.returns is not None:
-        new, old, returns = (each.cpu().double() for each in (values, batch.values[there], batch.returns[there]))
-        inside, clip = share.weights > 0, settings.cliprange_value
-        error = value_loss(new, old, returns, inside, clip, share.tokens)
-        found.others["value loss"] = settings.vf_coef * float(error)
-    return found
 
 
 @dataclass(frozen=True)
@@ -102,38 +66,63 @@ class Question:
 
 @torch.no_grad()
 def along(question: Question, state: State, batch: Batch) -> Along:
-    """The changes, at a width at which their sum is what is known; `state` has other weights afterwards."""
+    """The changes, as a pass of the state with other weights computes them."""
     precision = next(iter(question.direction.values())).dtype
     wanted = _WIDE * torch.finfo(precision).eps ** (1 / 3)
-    width, best = wanted / max(abs(question.guess), 1e-12), None
-    for _ in range(TRIES):
-        ahead, behind = (_shifted(question, by, state, batch) for by in (width, -width))
-        apart = torch.where(question.pulls != 0, ahead.logprobs - behind.logprobs, 0.0)
-        found = _changes(question, apart, ahead.others, behind.others, width)
-        best = found if best is None or found.off < best.off else best
-        moved = float(apart.abs().max()) / 2
-        if best.off <= NEAR[precision] or not moved:
+    width, tried = wanted / question.guess, list[Along]()
+    while len(tried) < WIDTHS:
+        apart = _difference(*(_shifted(question, by, state, batch) for by in (width, -width)))
+        tried.append(_changes(question, {name: change / (2 * width) for name, change in apart.items()}))
+        moved = float(torch.where(question.pulls != 0, apart[""], 0.0).abs().max()) / 2
+        if tried[-1].off <= NEAR[precision] or not moved:
             break
+        if len(tried) == 1 and (exact := _exactly(question, state, batch)) is not None:
+            return exact
         # Too near, rounding is all that is seen; too far, the way bends.
-        width *= wanted / 4 / moved if moved < wanted / _HIDDEN else 0.5
-    assert best is not None
-    return best
+        width *= 0.5 if wanted / _FAR < moved < wanted * 2 else wanted / 4 / moved
+    return min(tried, key=lambda each: each.off)
 
 
-def _changes(
-    question: Question, apart: Tensor, ahead: dict[str, float], behind: dict[str, float], width: float
-) -> Along:
-    each = question.cut / (2 * width)
-    tokens = question.pulls * apart * each
-    others = {name: (value - behind[name]) * each for name, value in ahead.items()}
+def _changes(question: Question, found: Mapping[str, Tensor]) -> Along:
+    """What derivatives come to: those of the log-probabilities have no name, the others theirs."""
+    tokens = question.cut * torch.where(question.pulls != 0, question.pulls * found[""], 0.0)
+    others = {name: question.cut * float(change) for name, change in found.items() if name}
     size = max(abs(question.known), _HARDLY * float(tokens.abs().sum()), *map(abs, others.values()), 0.0)
     off = abs(float(tokens.sum()) + sum(others.values()) - question.known)
     return Along(tokens, others, off / (size or 1.0))
 
 
+def _difference(ahead: Reading, behind: Reading) -> dict[str, Tensor]:
+    return {"": ahead.logprobs - behind.logprobs} | {n: each - behind.others[n] for n, each in ahead.others.items()}
+
+
+def _exactly(question: Question, state: State, batch: Batch) -> Along | None:
+    """The changes in forward mode, which every operation of a pass has to know; None if one does not."""
+    there = {name: each.to(state.lm.device) for name, each in question.direction.items()}
+    try:
+        # Only its plain form of attention knows the mode. Products in oneDNN know it where gradients are enabled.
+        with forward_ad.dual_level(), sdpa_kernel(SDPBackend.MATH), torch.enable_grad():
+            weights = {name: weight.detach().to(state.lm.device) for name, weight in question.weights.items()}
+            weights |= {name: _dual(weights[name], each) for name, each in there.items()}
+            other = lent(state, weights)
+            found = reading(replace(other, lm=replace(other.lm, checkpointing=False)), batch, question.rows)
+            return _changes(question, {"": _slope(found.logprobs)} | {n: _slope(x) for n, x in found.others.items()})
+    except (NotImplementedError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise
+        return None
+
+
+def _dual(value: Tensor, direction: Tensor) -> Tensor:
+    found: Tensor = forward_ad.make_dual(value, direction)  # type: ignore[no-untyped-call]
+    return found
+
+
+def _slope(value: Tensor) -> Tensor:
+    slope: Tensor | None = forward_ad.unpack_dual(value).tangent  # type: ignore[no-untyped-call]
+    return torch.zeros_like(value) if slope is None else slope.detach()
+
+
 def _shifted(question: Question, by: float, state: State, batch: Batch) -> Reading:
-    put(state, question.weights)
-    for name, direction in question.direction.items():
-        parameter = state.parameters[name]
-        parameter.add_(direction.to(parameter.device), alpha=by)
-    return reading(state, batch, question.rows)
+    moved = {name: question.weights[name].add(v, alpha=by) for name, v in question.direction.items()}
+    return reading(lent(state, question.weights | moved), batch, question.rows)

@@ -9,11 +9,9 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.stages import stage_at
-from rlplay.engine.state import State
 from rlplay.engine.target_value import check_target
-from rlplay.engine.teachers.momentum import moments_after
-from rlplay.engine.teachers.past import Past
-from rlplay.engine.teachers.steps_taken import Rates, Vector, dot, exact_copy, put, rates_of, slope_of
+from rlplay.engine.teachers.past import Past, moments_after
+from rlplay.engine.teachers.steps_taken import Rates, Vector, dot, rates_of, slope_of
 from rlplay.engine.weights_after import at_hand, weights_after
 from rlplay.trace.teachers import Move, Target, TaughtCourse, TeachCourse
 
@@ -27,15 +25,13 @@ def teach_course(question: TeachCourse, past: Past) -> Iterator[TaughtCourse]:
     Raises ValueError, one line, if the target cannot be asked about or a snapshot is damaged.
     """
     check_target(question.target, past.state.lm)
-    state = past.apart()
-    exact, moves = exact_copy(state), list[Move]()
-    before: _Place | None = None
+    moves, before = list[Move](), None
     for update in at_hand(past.state, past.store):
         if past.interrupted():
             break
-        after = _place(update, question.target, exact, past)
+        after = _place(update, question.target, past)
         if before is not None:
-            moves.append(_move(before, after, state, past))
+            moves.append(_move(before, after, past))
             yield TaughtCourse(question.target, moves=moves[:])
         before = after
     yield TaughtCourse(question.target, moves=moves, done=True)
@@ -51,23 +47,23 @@ class _Place:
     slope: Vector
 
 
-def _place(update: int, target: Target, exact: State, past: Past) -> _Place:
-    with weights_after(update, past.state, past.store) as weights:
-        held = {name: weights.read_exact(name).cpu() for name in exact.parameters if name in weights.names}
-    put(exact, held)
-    value, slope = slope_of(target, exact, past.temperature)
-    return _Place(update, held, value, {name: each.cpu() for name, each in slope.items()})
+def _place(update: int, target: Target, past: Past) -> _Place:
+    state = past.state
+    with weights_after(update, state, past.store) as held:
+        weights = {name: held.read_exact(name).to("cpu", copy=True) for name in state.parameters if name in held.names}
+    value, slope = slope_of(target, weights, state, past.temperature)
+    return _Place(update, weights, value, {name: each.cpu() for name, each in slope.items()})
 
 
 @torch.no_grad()
-def _move(before: _Place, after: _Place, state: State, past: Past) -> Move:
+def _move(before: _Place, after: _Place, past: Past) -> Move:
     """Of first order at the weights before. Exact where one step lies between; of several, the squares of their
     gradients are taken to be equal, as P of each is not kept."""
     moved = {name: after.weights[name] - before.weights[name] for name in before.slope}
     first_order = dot(before.slope, moved)
-    schedule, earlier, decay = _rates(before.update, after.update, state, past), 0.0, 0.0
+    schedule, earlier, decay = _rates(before.update, after.update, past), 0.0, 0.0
     with moments_after(before.update, past) as old, moments_after(after.update, past) as new:
-        for name, rates in rates_of(state, past.settings_at((after.update, "update"))).items():
+        for name, rates in rates_of(past.state, past.settings_at((after.update, "update"))).items():
             if name not in before.slope:
                 continue
             slope, (held, now) = before.slope[name], (old(name), new(name))
@@ -99,11 +95,11 @@ def _of_momentum(
     return total
 
 
-def _rates(since: int, update: int, state: State, past: Past) -> list[float]:
+def _rates(since: int, update: int, past: Past) -> list[float]:
     """The learning rates of the optimizer steps of the updates after `since` up to `update`."""
     found = list[float]()
     for each in range(since + 1, update + 1):
         settings, stage = past.settings_at((each, "update")), stage_at(past.plan.stages, each - 1)
-        place = replace(state, settings=settings, update=each - 1, stage=stage)
+        place = replace(past.state, settings=settings, update=each - 1, stage=stage)
         found += [place.learning_rate(step) for step in range(settings.steps)]
     return found

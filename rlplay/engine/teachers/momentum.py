@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
-from torch import Tensor
-
-from rlplay.engine.snapshots import opened_moments
 from rlplay.engine.stages import stage_at
-from rlplay.engine.teachers.past import Past
+from rlplay.engine.teachers.past import Past, moments_after
 from rlplay.engine.teachers.steps_taken import Vector, dot
 from rlplay.engine.teachers.update_taken import UpdateTaken
 
@@ -28,9 +22,9 @@ def by_update(taken: UpdateTaken, v: Vector, past: Past) -> list[tuple[int, int,
     The first moment after each of them, less what is left of the one before, is what the updates between have put
     there. Raises ValueError, one line, if a snapshot is damaged, and for `Past.go_on`.
     """
-    number, (counts, _) = taken.record.number, taken.counts
+    number, counts = taken.record.number, taken.begun
     begins = past.plan.stages[stage_at(past.plan.stages, number - 1)].begins
-    weighed, found = _weighed(taken, v), list[tuple[int, int, float]]()
+    beta1, weighed, found = taken.beta1, _weighed(taken, v), list[tuple[int, int, float]]()
     later, left = number - 1, dot(taken.momentum, weighed)
     for update in reversed([each for each in past.store.kept() if begins < each < number - 1]):
         past.go_on()
@@ -39,7 +33,7 @@ def by_update(taken: UpdateTaken, v: Vector, past: Past) -> list[tuple[int, int,
             for name in weighed:
                 if moments := held(name):
                     since = counts[name] - int(moments["step"])
-                    rest[name] = moments["exp_avg"] * taken.beta1[name] ** since
+                    rest[name] = moments["exp_avg"] * beta1[name] ** since
             before = dot(rest, weighed)
         found.append((update, later, left - before))
         later, left = update, before
@@ -48,21 +42,6 @@ def by_update(taken: UpdateTaken, v: Vector, past: Past) -> list[tuple[int, int,
     return [*found, (begins, later, left)] if later > begins else found
 
 
-@contextmanager
-def moments_after(update: int, past: Past) -> Iterator[Callable[[str], dict[str, Tensor]]]:
-    """What the optimizer held of a weight after an update whose weights are at hand, by the optimizer's names.
-
-    Raises ValueError, one line, if the snapshot is damaged.
-    """
-    state = past.state
-    if update in past.store.kept():
-        with opened_moments(past.store.path(update)) as held:
-            yield held
-    elif update == state.update:
-        yield lambda name: dict(state.optimizer.state.get(state.parameters[name], {}))
-    else:
-        yield lambda _name: {}
-
-
 def _weighed(taken: UpdateTaken, v: Vector) -> Vector:
-    return {name: each * (b := taken.beta1[name]) / (1 - b) for name, each in v.items()}
+    beta1 = taken.beta1
+    return {name: each * beta1[name] / (1 - beta1[name]) for name, each in v.items()}

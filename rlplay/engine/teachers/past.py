@@ -6,10 +6,13 @@ So a question can be answered at any moment between two steps, also within an up
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.loop import train
@@ -18,7 +21,7 @@ from rlplay.engine.model import LanguageModel, trainable
 from rlplay.engine.phases import ends_phase, point_after
 from rlplay.engine.preference_pairs import Unlabelled
 from rlplay.engine.replays import Interrupted
-from rlplay.engine.snapshots import SnapshotStore
+from rlplay.engine.snapshots import SnapshotStore, opened_moments
 from rlplay.engine.stages import stage_at
 from rlplay.engine.state import RunPlan, State, new_optimizer
 from rlplay.engine.target_value import temperature_of
@@ -62,10 +65,6 @@ class Past:
         """The present one, so that in the course of a run nothing but the weights differs."""
         return temperature_of(self.settings_at((self.done + 1, "sample")))
 
-    def apart(self) -> State:
-        """A second state with weights of its own, those of now."""
-        return _apart(self.state, self.state.stage)
-
     def after(self, update: int) -> State:
         """The state after `update`, apart from the run's: from the nearest snapshot, and repeated from there.
 
@@ -90,6 +89,22 @@ class Past:
                 state.hand_on(stage)
         state.batch = None
         return state
+
+
+@contextmanager
+def moments_after(update: int, past: Past) -> Iterator[Callable[[str], dict[str, Tensor]]]:
+    """What the optimizer held of a weight after an update whose weights are at hand, by the optimizer's names.
+
+    Raises ValueError, one line, if the snapshot is damaged.
+    """
+    state = past.state
+    if update in past.store.kept():
+        with opened_moments(past.store.path(update)) as held:
+            yield held
+    elif update == state.update:
+        yield lambda name: dict(state.optimizer.state.get(state.parameters[name], {}))
+    else:
+        yield lambda _name: {}
 
 
 def _apart(state: State, stage: int) -> State:

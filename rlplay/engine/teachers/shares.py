@@ -7,13 +7,16 @@ the share c·Dᵢ·⟨∇ℓᵢ(θ_s), v_s⟩. What all of them together did is 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from rlplay.engine.teachers.along import Question, along, has_others
+from rlplay.engine.teachers.along import Question, along
 from rlplay.engine.teachers.past import Past
+from rlplay.engine.teachers.reading import has_others
 from rlplay.engine.teachers.recorded_batch import unflattened
 from rlplay.engine.teachers.steps_taken import StepTaken, Vector, dot
 from rlplay.engine.teachers.update_taken import UpdateTaken
@@ -31,9 +34,9 @@ class Shares:
 
 def directions(taken: UpdateTaken) -> list[Vector]:
     """v of each step of the update, in order: what a gradient there did to the target, within the update."""
-    found, later = list[Vector](), Vector()
+    found, later, beta1 = list[Vector](), Vector(), taken.beta1
     for step in reversed(taken.steps):
-        later = _before(later, step, taken.beta1)
+        later = _before(later, step, beta1)
         for name, slope in step.slopes.items():
             later[name] = later[name] + slope if name in later else slope
         found.insert(0, later)
@@ -43,10 +46,10 @@ def directions(taken: UpdateTaken) -> list[Vector]:
 def directions_from(taken: UpdateTaken, later: Vector, steps: dict[str, int]) -> list[Vector]:
     """The same for an update by whose momentum alone the target moved: `later` is v in a later update, which began when
     the optimizer had taken `steps` of each weight."""
-    _, ended = taken.counts
-    found, last = list[Vector](), {n: v * taken.beta1[n] ** (steps[n] - ended[n]) for n, v in later.items()}
+    ended, beta1 = taken.ended, taken.beta1
+    found, last = list[Vector](), {n: v * beta1[n] ** (steps[n] - ended[n]) for n, v in later.items()}
     for step in reversed(taken.steps):
-        last = _before(last, step, taken.beta1)
+        last = _before(last, step, beta1)
         found.insert(0, last)
     return found
 
@@ -58,26 +61,34 @@ def _before(later: Vector, step: StepTaken, beta1: dict[str, float]) -> Vector:
 def shares(taken: UpdateTaken, every: list[Vector], past: Past) -> Shares:
     """The shares, given v of each step. Raises ValueError, one line, for `Past.go_on`."""
     found, others = torch.zeros(taken.batch.ids.shape, dtype=torch.float64), dict[str, float]()
-    guess = 0.0
-    for step, v in reversed([*zip(taken.steps, every, strict=True)]):
+    for step, v in zip(taken.steps, every, strict=True):
         past.go_on()
-        guess += step.steepness
-        question = _question(step, v, taken, guess)
-        if v and len(question.rows):
-            part = along(question, taken.exact, taken.batch)
+        question = _question(step, v, taken)
+        if question.guess and len(question.rows):
+            part = along(question, taken.state, taken.batch)
             found.index_add_(0, question.rows, part.tokens)
             others |= {name: others.get(name, 0.0) + change for name, change in part.others.items()}
     return Shares(taken.batch.flat(found), float(found.sum()), others)
 
 
-def _question(step: StepTaken, v: Vector, taken: UpdateTaken, guess: float) -> Question:
+def _question(step: StepTaken, v: Vector, taken: UpdateTaken) -> Question:
     """What is asked of a step: of all its completions, or of those that have a gradient where that is all."""
-    record, sampled, longest = step.record, taken.record.sampled, taken.exact.settings.max_grad_norm
+    record, sampled, longest = step.record, taken.record.sampled, taken.state.settings.max_grad_norm
     assert sampled is not None
     rows = torch.from_numpy(record.rows.astype(np.int64))
     pulls = unflattened(record.dloss_dlogp, record.rows, sampled).double()
-    if not has_others(taken.exact, taken.batch):
+    if not has_others(taken.state, taken.batch):
         loud = (pulls != 0).any(-1)
         rows, pulls = rows[loud], pulls[loud]
     cut = min(1.0, longest / (record.metrics["grad_norm"] + 1e-6)) if longest else 1.0
-    return Question(step.weights, v, rows, pulls, cut, dot(step.pulled, v), guess)
+    return Question(step.weights, v, rows, pulls, cut, dot(step.pulled, v), _guess(step, v, pulls * cut))
+
+
+def _guess(step: StepTaken, v: Vector, pulls: Tensor) -> float:
+    """By how much v changes the log-probability of a token, about: by the size of v times that of the token's gradient.
+
+    That is the target's own or, if it is larger, the gradient's as if those of all tokens were orthogonal. 0 if v is 0.
+    """
+    (own, whole), usual = step.sizes, math.sqrt(float(pulls.square().sum()))
+    longer = math.sqrt(dot(v, v) / (dot(step.slopes, step.slopes) or 1.0))
+    return own * longer * max(own, whole / (usual or 1.0))

@@ -6,23 +6,20 @@ size of the model wait on the host.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from rlplay.algorithms.settings import Settings
-from rlplay.engine.agreement import rounded
 from rlplay.engine.batch import Batch
-from rlplay.engine.model import POLICY, VALUE, trainable
+from rlplay.engine.model import POLICY, VALUE
 from rlplay.engine.optimize import TrainedMinibatch, optimize
-from rlplay.engine.snapshots import opened, opened_moments
 from rlplay.engine.state import State
 from rlplay.engine.target_value import target_value
+from rlplay.engine.teachers.lent import lent
 from rlplay.engine.teachers.recorded_batch import training
 from rlplay.trace.records import Stepped
 from rlplay.trace.teachers import Target
@@ -57,8 +54,9 @@ class StepTaken:
     """An optimizer step: what is on record of it; the weights before it; q there.
 
     Its `slopes` are −lr·(1−β₁)/(1−β₁ᵗ)·P∘∇q, so that ⟨slopes, c·g⟩ is what the step's own gradient g did to q; `pulled`
-    is c·g, the gradient times what `max_grad_norm` left of it. `steepness` is ⟨slopes, ∇q⟩, `first_order` is ⟨∇q, Δθ⟩
-    of the weights as they moved, `decay` the part of the weight decay.
+    is c·g, the gradient times what `max_grad_norm` left of it. `sizes` are of ∇q and of c·g, by the
+    metric −lr·(1−β₁)/(1−β₁ᵗ)·P; `first_order` is ⟨∇q, Δθ⟩ of the weights as they moved, `decay` the part of the weight
+    decay.
     """
 
     record: Stepped
@@ -66,38 +64,20 @@ class StepTaken:
     value: float
     slopes: Vector
     pulled: Vector
-    steepness: float
+    sizes: tuple[float, float]
     first_order: float
     decay: float
 
 
 def dot(a: Vector, b: Vector) -> float:
-    """Σ a·b over the weights that both have, in float64."""
+    """Σ a·b over the weights that both have, added up in float64."""
     return math.fsum(_dot(a[name], b[name]) for name in a if name in b)
 
 
 def _dot(a: Tensor, b: Tensor) -> float:
     if a.device.type == "mps":  # which has no float64
         a, b = a.cpu(), b.cpu()
-    return float(a.flatten().double().dot(b.flatten().double()))
-
-
-def exact_copy(state: State) -> State:
-    """The same state if its weights are exact; if they are in bfloat16, one with the policy in float32.
-
-    A difference of two passes in bfloat16 would be rounding.
-    """
-    if not rounded(state.lm):
-        return state
-    lm = replace(state.lm, policy=copy.deepcopy(state.lm.policy).float())
-    return replace(state, lm=lm, parameters=trainable(lm, state.value_head))
-
-
-@torch.no_grad()
-def put(state: State, weights: Mapping[str, Tensor]) -> None:
-    """Give a state's parameters these values."""
-    for name, weight in weights.items():
-        state.parameters[name].copy_(weight)
+    return float((a * b).sum(dtype=torch.float64))
 
 
 @torch.no_grad()
@@ -133,19 +113,25 @@ def rates_of(state: State, settings: Settings) -> dict[str, Rates]:
     }
 
 
-def slope_of(target: Target, state: State, temperature: float) -> tuple[float, Vector]:
-    """q and ∇q by the weights of the policy, where they are; weights that q does not depend on are left out."""
-    names = [name for name in state.parameters if name.startswith(POLICY)]
+def slope_of(target: Target, weights: Vector, state: State, temperature: float) -> tuple[float, Vector]:
+    """q and ∇q by other weights than those of the state, on its device; what q does not depend on is left out."""
+    leaves = {n: w.detach().to(state.lm.device).requires_grad_() for n, w in weights.items() if n.startswith(POLICY)}
     with torch.enable_grad():
-        value = target_value(target, state.lm, temperature)
-        slopes = torch.autograd.grad(value, [state.parameters[name] for name in names], allow_unused=True)
-    found = {name: slope for name, slope in zip(names, slopes, strict=True) if slope is not None}
+        value = target_value(target, lent(state, leaves).lm, temperature)
+        slopes = torch.autograd.grad(value, list(leaves.values()), allow_unused=True)
+    found = {name: slope for name, slope in zip(leaves, slopes, strict=True) if slope is not None}
     return float(value.detach()), found
 
 
+@torch.no_grad()
+def value_of(target: Target, weights: Vector, state: State, temperature: float) -> float:
+    """q alone."""
+    return float(target_value(target, lent(state, weights).lm, temperature))
+
+
 @dataclass
-class _Before:
-    """What is needed of the state before a step."""
+class Before:
+    """What is needed of a state before a step: `weights`, q and ∇q there; Adam's first moment, and its steps so far."""
 
     weights: Vector
     value: float
@@ -154,18 +140,12 @@ class _Before:
     steps: dict[str, int]
 
 
-def _before(state: State, exact: State, target: Target, temperature: float) -> _Before:
-    weights = exact_weights(state)
-    if exact is not state:
-        put(exact, weights)
-    value, slope = slope_of(target, exact, temperature)
-    return _Before(weights, value, slope, first_moments(state), steps_of(state))
-
-
-def _taken(
-    record: Stepped, before: _Before, after: Callable[[str], Reached | None], rates: dict[str, Rates]
+@torch.no_grad()
+def taken(
+    record: Stepped, before: Before, after: Callable[[str], Reached | None], rates: dict[str, Rates]
 ) -> StepTaken:
-    slopes, pulled, steepness, first_order, decay = Vector(), Vector(), 0.0, 0.0, 0.0
+    """A step between two states; `after` tells of a weight, None if it has had no step yet."""
+    slopes, pulled, steep, pull, first_order, decay = Vector(), Vector(), 0.0, 0.0, 0.0, 0.0
     rate = record.metrics["learning_rate"]
     for name, slope in before.slope.items():
         own, now = rates[name], after(name)
@@ -175,52 +155,41 @@ def _taken(
         size = 1 / ((now.second / (1 - own.beta2**now.steps)).sqrt() + own.eps)
         # Where there has never been a gradient nothing has moved, and P would be 1/ε.
         size = torch.where(now.second > 0, size, 0.0)
-        slopes[name] = (-rate * (1 - own.beta1) / (1 - own.beta1**now.steps) * size * slope).cpu()
-        steepness += dot({"": slopes[name]}, {"": slope.cpu()})
+        size *= -rate * (1 - own.beta1) / (1 - own.beta1**now.steps)
         first = before.first[name].to(slope.device) if name in before.first else torch.zeros_like(slope)
-        pulled[name] = ((now.first - own.beta1 * first) / (1 - own.beta1)).cpu()
+        gradient = (now.first - own.beta1 * first) / (1 - own.beta1)
+        slopes[name], pulled[name] = (size * slope).cpu(), gradient.cpu()
+        steep -= dot({"": size * slope}, {"": slope})
+        pull -= dot({"": size * gradient}, {"": gradient})
         first_order += dot({"": slope}, {"": now.weight - held})
         decay -= rate * own.decay * dot({"": slope}, {"": held}) if own.decay else 0.0
-    return StepTaken(record, before.weights, before.value, slopes, pulled, steepness, first_order, decay)
+    return StepTaken(record, before.weights, before.value, slopes, pulled, (steep**0.5, pull**0.5), first_order, decay)
 
 
 def _on(reached: Reached, device: torch.device) -> Reached:
     return Reached(reached.weight.to(device), reached.first.to(device), reached.second.to(device), reached.steps)
 
 
-def read_step(
-    record: Stepped, target: Target, state: State, exact: State, settings: Settings, after: Path, temperature: float
-) -> StepTaken:
-    """The one step of an update between `state` and the snapshot `after`. Raises ValueError if that is damaged."""
-    before = _before(state, exact, target, temperature)
-    with opened(after) as (_, _, weight), opened_moments(after) as held:
-
-        def reached(name: str) -> Reached | None:
-            moments = held(name)
-            return _reached(weight(name), moments) if moments else None
-
-        return _taken(record, before, reached, rates_of(state, settings))
-
-
-def repeated_steps(
-    update: Update, batch: Batch, target: Target, state: State, exact: State, seed: int
-) -> Iterator[StepTaken]:
+def repeated_steps(update: Update, batch: Batch, target: Target, state: State, seed: int) -> Iterator[StepTaken]:
     """The steps of an update, taken again; `state`, with the settings of the steps, moves on with them."""
-    how, rates, waiting = training(update, batch, state), rates_of(state, state.settings), list[_Before]()
+    how, rates, waiting = training(update, batch, state), rates_of(state, state.settings), list[Before]()
 
     def watched(part: Tensor) -> TrainedMinibatch:
-        waiting.append(_before(state, exact, target, batch.temperature))
+        weights = exact_weights(state)
+        q = slope_of(target, weights, state, batch.temperature)
+        waiting.append(Before(weights, *q, first_moments(state), steps_of(state)))
         return how.gradients(part)
 
     def reached(name: str) -> Reached | None:
         parameter = state.parameters[name]
         moments = state.optimizer.state.get(parameter, {})
-        return _reached(moments.get("master", parameter.detach()), moments) if moments else None
+        return reached_by(moments.get("master", parameter.detach()), moments) if moments else None
 
     for record in optimize(batch, how.items, watched, state, seed) if how.items else ():
         if isinstance(record, Stepped):
-            yield _taken(record, waiting.pop(), reached, rates)
+            yield taken(record, waiting.pop(), reached, rates)
 
 
-def _reached(weight: Tensor, moments: Mapping[str, Tensor]) -> Reached:
+def reached_by(weight: Tensor, moments: Mapping[str, Tensor]) -> Reached:
+    """A weight, and what the optimizer holds of it, by the optimizer's names."""
     return Reached(weight, moments["exp_avg"], moments["exp_avg_sq"], int(moments["step"]))

@@ -58,4 +58,4 @@ def _taught(question: Teach, past: Past) -> Taught:
 
 def _by_earlier(question: Teach, v: Vector, taken: UpdateTaken, past: Past) -> Shares:
     earlier = update_taken(question.by, question.target, past)
-    return shares(earlier, directions_from(earlier, v, taken.counts[0]), past)
+    return shares(earlier, directions_from(earlier, v, taken.begun), past)
