@@ -76,3 +76,9 @@ def test_a_number_counts_only_beyond_chance() -> None:
     assert now(1, 1.5, 1.5, 1.5, 1.5) == 1, "the first is sampled before a change of the loss can tell"
     assert gain(REWARD, [], then) == 0
     assert gain(CUT_ANSWERS, [(0, 0.02)], [(0, 0.0)]) == 0, "shares differ by a twentieth or more"
+
+
+def test_a_number_that_falls_fast_differs_as_a_share_of_it():
+    then = list(enumerate([0.894, 0.2, 0.1, 0.07, 0.046]))
+    assert gain(CUT_ANSWERS, [(at, 0.13 * x) for at, x in then], then) == 1
+    assert gain(CUT_ANSWERS, [(0, 0.1), *then[1:]], then) == 0, "but for one update they are equal"
