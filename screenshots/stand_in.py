@@ -35,9 +35,12 @@ from rlplay.trace.questions import (
     WhatIf,
 )
 from rlplay.trace.rehearsals import Rehearse
-from tests.recorded import TEMPLATE, VOCABULARY
+from rlplay.trace.teachers import TakeAway, Teach, TeachCourse
+from rlplay.trace.update import Update
+from tests.recorded import TEMPLATE, VOCABULARY, synthetic_update
 from tests.ui.rehearsed import answers
 from tests.ui.stage import Fed
+from tests.ui.taught import away, course, taught
 
 LESSON = [
     {"say": "The model answers word problems. Only right answers earn a reward."},
@@ -64,7 +67,15 @@ class StandIn(Fed):
             self.put(answer)
 
 
-def _answer(command: AnyCommand) -> AnyEvent | None:  # noqa: PLR0911 - one for each question
+def _recorded(number: int) -> Update:
+    """An update of the first run."""
+    update = Update(number)
+    for record in synthetic_update(number):
+        update.add(record)
+    return update
+
+
+def _answer(command: AnyCommand) -> AnyEvent | None:  # noqa: PLR0911, PLR0912 - one for each question
     match command:
         case Peek(prefix):
             return _peeked(prefix)
@@ -87,6 +98,12 @@ def _answer(command: AnyCommand) -> AnyEvent | None:  # noqa: PLR0911 - one for 
             return Tried(exercise, number, compared=8, unit="answers", first=rows[0], rows=rows, remark=remark)
         case WhatIf(changes):
             return Imagined(changes, UPDATES, refused="a preview needs the engine")
+        case Teach(_, _, by):
+            return taught(command, _recorded(by))
+        case TakeAway(target, _, _):
+            return away(command, taught(Teach(target, command.update, command.update), _recorded(command.update)))
+        case TeachCourse():
+            return course(command, UPDATES)
         case Weigh(update):
             return _weighed(update)
         case ReadLayers(prefix, token, update):

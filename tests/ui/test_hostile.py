@@ -43,6 +43,7 @@ KEYS = {
     "knobs": ("tab", "y", "down"),
     "timeline": ("up", "y"),
     "weights": ("right", "tab", "tab"),
+    "teachers": ("down", "enter", "backspace", "tab", "m", "x", "tab"),
 }
 """What is pressed on a screen, where it is not tab."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 from rich.cells import cell_len
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -36,6 +37,8 @@ from rlplay.trace.questions import (
     Weighed,
     WhatIf,
 )
+from rlplay.trace.records import Array, Sampled
+from rlplay.trace.teachers import Move, TakeAway, TakenAway, Taught, TaughtCourse, Teach, TeachCourse
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.bindings import classes
 from rlplay.ui.compat import lines_of
@@ -93,7 +96,12 @@ class Answering(Fed):
             same = {Imagined: ("changes",), Tried: ("exercise",)}.get(type(said), ())
             self.put(msgspec.structs.replace(said, **{name: getattr(command, name) for name in same}))
 
-    def _answer(self, command: Any) -> Any:  # noqa: PLR0911 - one for each question
+    def _shares(self, number: int) -> Array:
+        """Something for each token of an update."""
+        sampled = [each for each in records(self.poison) if isinstance(each, Sampled) and each.update == number]
+        return np.linspace(-0.01, 0.02, len(sampled[-1].token_ids), dtype=np.float32)
+
+    def _answer(self, command: Any) -> Any:  # noqa: PLR0911, PLR0912 - one for each question
         pieces = {1: "x", 2: "x"}
         match command:
             case Peek(prefix):
@@ -117,6 +125,12 @@ class Answering(Fed):
                 return _full(Tried, exercise=exercise, number=number, passed=False)
             case WhatIf(changes):
                 return Imagined(changes, 3, refused="x")
+            case Teach(target, update, by):
+                return Taught(target, update, by, before=-0.5, after=-0.4, shares=self._shares(by), rest={"x": 0.1})
+            case TakeAway(target, update, tokens):
+                return TakenAway(target, update, tokens, before=-0.5, after=-0.4, without=-0.45)
+            case TeachCourse(target):
+                return TaughtCourse(target, moves=[Move(0, 1, -0.5, 0.1, 0.1, 0.0, 0.0)], done=True)
             case Weigh(update):
                 return _full(Weighed, update=update, moves=[], squares={}, done=True)
             case ReadLayers(prefix, token, update):

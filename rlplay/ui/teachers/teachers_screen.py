@@ -52,7 +52,8 @@ through the optimizer's momentum, plus the **rest** (weight decay, entropy bonus
 
 **Without them**: a share is not what would have happened without an answer. `enter` marks answers, and `backspace`
 takes the update once more with their credit 0, all else as it was. Adam divides every step by the size of the gradients
-that are left, so what remains is scaled up, and the result is usually nearer to the old one than the shares say.
+that are left, so the others usually make up for part of what is missing. `b` keeps the update without them as a branch,
+from which training goes on beside this run.
 
 `tab` goes from the answers to the tokens and to the whole run by update. `enter` on an earlier update opens its
 answers. `← →` ask about another token in the same place. `x` and `X` go to what raised and what lowered it most.
@@ -87,6 +88,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         Binding("backspace", "take_away", "take the update once more without the marked answers"),
         Binding("x", "strongest(False)", "largest", id="largest"),
         Binding("X", "strongest(True)", "smallest", id="smallest"),
+        Binding("b", "branch", "compare: branch from it", id="compare"),
         Binding("c", "colour", "colour", id="lens"),
         Binding("m", "signs", "marks", id="signs"),
         Binding("left_square_bracket", "update(-1)", "older update", id="older"),
@@ -244,6 +246,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         keys = [
             "`enter` mark" if at.by == at.update else "",
             "`backspace` without them" if marked else "",
+            "`b` branch without them" if marked else "",
             "`tab` tokens, whole run",
             "`x` `X` strongest",
             "`← →` other token",
@@ -334,6 +337,16 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
             at = places.index(rows.cursor) + 1 if rows.cursor in places else 0
             rows.choose(places[at % len(places)])
             self._steer()
+
+    def action_branch(self) -> None:
+        """Keep the update without the marked answers as a branch, which goes on beside this run."""
+        update, play = self._made[1], self._play
+        if not self._marked or update is None:
+            self.notify("Mark answers first: enter marks the one under the cursor.")
+            return
+        off = play.other_runs.branch_off(update.number - 1, {}, tokens_of(update, self._marked))
+        self.dismiss()
+        play.app.run_worker(off, group="branch", exclusive=True)
 
     def action_colour(self) -> None:
         """Colour the tokens of the main screen by their shares."""
