@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from rlplay.algorithms.own_choices import functions_in
 from rlplay.api.recorded import RecordedRun, held_out_answers, with_tokens
-from rlplay.api.teachers import Asker, Teachers, find_teachers, held_out_target, target_of
+from rlplay.api.teachers import Asker, Teachers, find_teachers, held_out_target
 from rlplay.engine.driver import Driver
 from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.job import new_job
@@ -24,6 +24,7 @@ from rlplay.trace.records import AnyRecord, Evaluated, Finished, Notice
 from rlplay.trace.rehearsals import Rehearse, Rehearsed
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
+from rlplay.trace.targets import target_at
 from rlplay.trace.update import Phase
 from rlplay.trusted import agree, consequences, contents, follow, place, strange
 
@@ -89,7 +90,7 @@ class Live:
             elif answer is None:
                 raise ValueError("which answer? answer=0 is the first of the update, held_out=0 the first held-out one")
             else:
-                target = target_of(own, answer, token, candidate)
+                target = target_at(own, answer, token, candidate)
             return find_teachers(asker, reader, own, target, answer, by)
 
     def set(self, **settings: Any) -> None:

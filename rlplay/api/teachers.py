@@ -14,7 +14,7 @@ from rlplay.trace.answers import per_answer
 from rlplay.trace.questions import Peek, Peeked, Prefix
 from rlplay.trace.records import Array, Evaluated, spans
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.targets import answer_target, candidate_id, token_target, whole_text_target
+from rlplay.trace.targets import whole_text_target
 from rlplay.trace.teachers import AnyTeaching, TakeAway, TakenAway, Target, Taught, TaughtCourse, Teach, TeachCourse
 from rlplay.trace.teachers_by_answer import TeacherGroup, teachers_by_answer
 from rlplay.trace.update import Update
@@ -161,22 +161,6 @@ def _wrote(update: Update, answer: int, target: Target) -> bool:
     start, end = update.sampled.offsets[answer : answer + 2].tolist()
     beginning: list[int] = update.sampled.token_ids[start : min(end, start + len(target.answer_ids))].tolist()
     return beginning == target.answer_ids
-
-
-def target_of(update: Update, answer: int, token: int | None, candidate: int | str | None) -> Target:
-    """A token of an answer, another `candidate` in its place, or the whole answer; all count from 0.
-
-    Raises ValueError, one line, if there is no such token or candidate.
-    """
-    if token is None:
-        if candidate is not None:
-            raise ValueError("a candidate is one in the place of a token; say which token")
-        return answer_target(update, answer)
-    plain = token_target(update, answer, token)
-    if candidate is None:
-        return plain
-    chosen = candidate_id(update, answer, token, candidate) if isinstance(candidate, str) else candidate
-    return token_target(update, answer, token, chosen)
 
 
 def held_out_target(asker: Asker, held_out: Evaluated, index: int) -> Target:

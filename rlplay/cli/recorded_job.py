@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rlplay.cli.trusting import ask_trust
+from rlplay.trace.text import visible
 
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job
@@ -57,3 +59,9 @@ def question_job(
         raise click.UsageError(f"{recorded} records a run of {started.source}, but not its weights; {instead}")
     job = resume_job(recorded, started.device if device == "auto" else device, trusted)
     return msgspec.structs.replace(job, threads=started.threads or None)
+
+
+def say_progress(what: str, share: float) -> None:
+    """What the engine of a question is at, for somebody who waits; a log does not."""
+    if sys.stderr.isatty():
+        click.echo(f"rlplay: {visible(what)} ({share:.0%})", err=True)

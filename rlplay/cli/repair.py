@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 from rlplay.cli.health import UNJUDGED
 from rlplay.cli.options import AS_JSON, DEVICE_OPTION
 from rlplay.cli.rebuilding import check_checkpoint_given, rebuilt_run, with_checkpoint
-from rlplay.cli.recorded_job import question_job
+from rlplay.cli.recorded_job import question_job, say_progress
 from rlplay.cli.trusting import TRUST
 from rlplay.cli.types import RUN, WholeNumber
 from rlplay.trace.text import quote, visible
@@ -96,7 +95,7 @@ def rehearsed(job: Job, run: Evidence, planned: Trial) -> Rehearsal:
     from rlplay.trace.rehearsals import Rehearsed
 
     rehearsal, branches = Rehearsal(planned, run), planned.branches
-    with asked_run(job, _progress) as engine:
+    with asked_run(job, say_progress) as engine:
         for answer in engine.answers(planned.question(), lambda: False):
             assert isinstance(answer, Rehearsed)
             rehearsal.take(answer)
@@ -104,7 +103,7 @@ def rehearsed(job: Job, run: Evidence, planned: Trial) -> Rehearsal:
                 done = (answer.index * planned.updates + answer.update - planned.since) / (
                     len(branches) * planned.updates
                 )
-                _progress(f"{branches[answer.index].label}, update {answer.update}", done)
+                say_progress(f"{branches[answer.index].label}, update {answer.update}", done)
     return rehearsal
 
 
@@ -125,9 +124,3 @@ def _show(printed: Tried, lines: Iterable[str], as_json: bool) -> None:
 
     for line in [json_line(printed)] if as_json else lines:
         click.echo(line)
-
-
-def _progress(what: str, share: float) -> None:
-    """For somebody who waits; a log does not."""
-    if sys.stderr.isatty():
-        click.echo(f"rlplay: {visible(what)} ({share:.0%})", err=True)

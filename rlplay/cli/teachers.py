@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from rlplay.cli.options import AS_JSON, DEVICE_OPTION
-from rlplay.cli.recorded_job import question_job
+from rlplay.cli.recorded_job import question_job, say_progress
 from rlplay.cli.trusting import TRUST
 from rlplay.cli.types import RUN, WholeNumber
-from rlplay.trace.text import visible
 
 _COUNT = WholeNumber(1)
 
@@ -51,15 +49,9 @@ def teachers(recorded: Path, device: str, trust: bool, as_json: bool, **asked: A
         with without_collector():
             from rlplay.cli.who_taught.ask import ask
             from rlplay.engine.asked_run import asked_run
-        with asked_run(job, _progress) as engine:
+        with asked_run(job, say_progress) as engine:
             printed, text = ask(question, known, engine, reader)
         if reader.record_ids(question.update) != records:
             raise click.UsageError(f"{recorded} went back to before update {question.update} meanwhile; ask again")
     for line in [json_line(printed)] if as_json else text:
         click.echo(line)
-
-
-def _progress(what: str, share: float) -> None:
-    """For somebody who waits; a log does not."""
-    if sys.stderr.isatty():
-        click.echo(f"rlplay: {visible(what)} ({share:.0%})", err=True)

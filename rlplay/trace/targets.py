@@ -12,6 +12,22 @@ from rlplay.trace.text import quote
 from rlplay.trace.update import Update
 
 
+def target_at(update: Update, answer: int, token: int | None, candidate: int | str | None) -> Target:
+    """A token of an answer, another `candidate` in its place, or the whole answer; all count from 0.
+
+    Raises ValueError, one line, if there is no such token or candidate.
+    """
+    if token is None:
+        if candidate is not None:
+            raise ValueError("a candidate is one in the place of a token; say which token")
+        return answer_target(update, answer)
+    plain = token_target(update, answer, token)
+    if candidate is None:
+        return plain
+    chosen = candidate_id(update, answer, token, candidate) if isinstance(candidate, str) else candidate
+    return token_target(update, answer, token, chosen)
+
+
 def token_target(update: Update, completion: int, token: int, candidate: int | None = None) -> Target:
     """A token of the update's batch, counted from 0 in its answer; with `candidate`, this id in that token's place.
 

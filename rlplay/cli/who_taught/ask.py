@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from rlplay.api.teachers import Asker, find_teachers, held_out_target, target_of
+from rlplay.api.teachers import Asker, find_teachers, held_out_target
 from rlplay.cli.who_taught.asked import Asked, Known
 from rlplay.cli.who_taught.object import asked_about, asked_about_held_out, course_object, teachers_object
 from rlplay.cli.who_taught.report import course_lines, head, lines, subject_of
@@ -22,10 +22,10 @@ def ask(asked: Asked, known: Known, engine: Driver, reader: RunReader) -> tuple[
         target = held_out_target(asker, known.held_out, asked.held_out - 1)
         about = asked_about_held_out(known.held_out, asked.held_out - 1)
     else:
-        assert asked.answer is not None
-        row, place = asked.answer - 1, None if asked.token is None else asked.token - 1
-        target = target_of(own, row, place, asked.chosen)
-        about = asked_about(own, row, place, target, asked.chosen is not None)
+        assert asked.row is not None
+        assert known.target is not None
+        row, target = asked.row, known.target
+        about = asked_about(own, row, asked.place, target, asked.candidate is not None)
     subject = subject_of(about, target, own.number)
     first = head(reader.path.stem, subject, about)
     if asked.course:

@@ -10,13 +10,16 @@ import click
 from rlplay.api.recorded import held_out_answers, with_tokens
 from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile import RunReader
+from rlplay.trace.targets import target_at
+from rlplay.trace.teachers import Target
 from rlplay.trace.update import Update
 
 
 class Known(NamedTuple):
-    """What the run has on record of it: the update, and the held-out answers if one of these is asked about."""
+    """What the run has on record of it: the update, and the target, or the held-out answers if it is one of these."""
 
     own: Update
+    target: Target | None
     held_out: Evaluated | None
 
 
@@ -58,7 +61,10 @@ class Asked:
             if self.token > length:
                 where = f"answer {self.answer} of update {self.update}"
                 raise click.UsageError(f"{where} has {length} tokens; there is no token {self.token}")
-        return Known(own, None if self.held_out is None else self._held_out(reader, self.held_out))
+        if self.held_out is not None:
+            return Known(own, None, self._held_out(reader, self.held_out))
+        assert self.row is not None
+        return Known(own, target_at(own, self.row, self.place, self._chosen), None)
 
     def _held_out(self, reader: RunReader, answer: int) -> Evaluated:
         found = held_out_answers(reader, self.update)
@@ -67,7 +73,17 @@ class Asked:
         return found
 
     @property
-    def chosen(self) -> int | str | None:
+    def row(self) -> int | None:
+        """The answer, from 0."""
+        return None if self.answer is None else self.answer - 1
+
+    @property
+    def place(self) -> int | None:
+        """The token, from 0."""
+        return None if self.token is None else self.token - 1
+
+    @property
+    def _chosen(self) -> int | str | None:
         """The candidate: an id for #ID, else the text."""
         text = self.candidate
         if text is None or not (text.startswith("#") and text[1:].isascii() and text[1:].isdecimal()):
