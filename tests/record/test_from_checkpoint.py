@@ -250,6 +250,18 @@ def test_the_command_says_first_what_it_has_and_what_not(
     assert "not rebuilt: TRL's random numbers" in said[0]
 
 
+def test_a_reference_that_was_moved_is_asked_for(grpo: Path, tmp_path: Path) -> None:
+    model, moved = grpo.parent / "model", tmp_path / "moved"
+    shutil.move(model, moved)
+    try:
+        with pytest.raises(ForeignRunError, match="--reference DIR"):
+            plan(run_file(grpo), grpo / "checkpoint-2", REWARDS)
+        made = rebuilt(grpo, 2, tmp_path, reference=moved)
+    finally:
+        shutil.move(moved, model)
+    assert len(made.compared) == 4
+
+
 def test_what_makes_no_run_is_refused_by_name(grpo: Path, tmp_path: Path) -> None:
     run, at = run_file(grpo), grpo / "checkpoint-2"
     for match, place, rewards in (

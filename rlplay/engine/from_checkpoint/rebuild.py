@@ -1,8 +1,8 @@
 """Makes a run file of a plan: rlplay resumes it where the trainer of TRL was.
 
 The file has the recorded updates up to the checkpoint, the settings that hold from there on, and a snapshot with the
-checkpoint's weights and Adam's moments. Its prompts and the model of its reference lie beside it in `rebuilt/NAME` of
-rlplay's folder.
+checkpoint's weights and Adam's moments. Its prompts and the model of its reference lie in a folder below
+`rebuilt` in rlplay's own.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def rebuild(plan: Plan, out: Path, device: str = "auto", progress: Progress = la
     into memory, if files do not fit together, or if the checkpoint is not of this run; nothing is left behind then.
     """
     _check_memory(plan, device)
-    folder = paths.home() / "rebuilt" / f"{out.name.removesuffix(paths.SUFFIX)}_{uuid.uuid4().hex[:8]}"
+    folder = paths.home() / "rebuilt" / uuid.uuid4().hex[:12]
     folder.mkdir(parents=True)
     try:
         return _rebuilt(plan, out, folder, device, progress)
