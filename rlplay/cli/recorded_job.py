@@ -41,22 +41,22 @@ def resume_job(recorded: Path, device: str, trusted: bool) -> Job:
     return Job(scenario, str(recorded), device, resume=True)
 
 
-def question_job(
-    recorded: Path, device: str, trusted: bool, instead: str = "'rlplay attach' asks the trainer while it runs"
-) -> Job:
+def question_job(recorded: Path, device: str, trusted: bool, instead: str = "") -> Job:
     """The job whose engine answers questions about a recorded run: on the device and with the threads that it had.
 
-    `instead` says what can be done with another trainer's run. Raises ValueError, one line, if another trainer made the
+    `instead` says what can be done with another trainer's run, if it is no question about teachers. Raises ValueError, one line, if another trainer made the
     run, or as `resume_job`.
     """
     import msgspec
 
     from rlplay.trace.runfile import RunReader
+    from rlplay.trace.unasked import lacks_weights
 
     with RunReader(recorded) as reader:
         started = reader.started
     if started.source:
-        raise click.UsageError(f"{recorded} records a run of {started.source}, but not its weights; {instead}")
+        lacking = f"records a run of {started.source}, but not its weights; {instead}" if instead else ""
+        raise click.UsageError(f"{recorded} {lacking or f'cannot be asked: {lacks_weights(started.source)}'}")
     job = resume_job(recorded, started.device if device == "auto" else device, trusted)
     return msgspec.structs.replace(job, threads=started.threads or None)
 

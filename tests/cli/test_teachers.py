@@ -154,7 +154,7 @@ def test_another_trainers_run_names_what_is_missing(tmp_path: Path, capsys: pyte
     writer.close()
     status, _, err = called(capsys, "teachers", str(path), "--update", "1", "--answer", "1")
     assert status == 2
-    assert "TRL 1.16.0 GRPOTrainer, but not its weights" in err
+    assert "cannot be asked: a recording of TRL has no weights and no optimizer" in err
 
 
 def test_a_run_that_went_back_meanwhile_gives_no_answer(

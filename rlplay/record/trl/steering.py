@@ -35,11 +35,11 @@ from rlplay.trace.records import Notice
 
 _UNDO = "TRL keeps no earlier weights, so this run cannot go back."
 _WHOLE = "TRL cannot stop inside an update: press u for the next one."
-_WEIGHTS = "The weights are in the trainer's process: rlplay has no model to ask."
+_ONE_QUESTION = "A trainer of TRL answers one question only: who taught a token. Press Y."
 CANNOT = {
     **dict.fromkeys(("undo", "rewind", "branch"), _UNDO),
     **dict.fromkeys(("token", "phase", "step"), _WHOLE),
-    "probe": _WEIGHTS,
+    "probe": _ONE_QUESTION,
     "withhold": "TRL forms its gradient itself: rlplay cannot leave tokens out.",
     "prefer": "TRL takes its labels from the dataset.",
     "resume": "The trainer decides how long it trains; start its script again.",
