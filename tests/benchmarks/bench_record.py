@@ -16,7 +16,7 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Semaphore, Thread
@@ -149,16 +149,21 @@ def counted(own: list[float]) -> Iterator[None]:
         yield
 
 
+def parser(about: str, trainers: Iterable[str]) -> argparse.ArgumentParser:
+    """The options: which trainers, and the sizes of model and batch."""
+    made = argparse.ArgumentParser(description=about)
+    made.add_argument("trainers", nargs="*", default=[*trainers], metavar="TRAINER", help=", ".join(trainers))
+    made.add_argument("--hidden", type=int, default=256)
+    made.add_argument("--layers", type=int, default=4)
+    made.add_argument("--vocabulary", type=int, default=8000)
+    made.add_argument("--length", type=int, default=48)
+    made.add_argument("--steps", type=int, default=12)
+    return made
+
+
 def main() -> None:
     """Print the cost of each trainer."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("trainers", nargs="*", default=[*ROWS], metavar="TRAINER", help=", ".join(ROWS))
-    parser.add_argument("--hidden", type=int, default=256)
-    parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--vocabulary", type=int, default=8000)
-    parser.add_argument("--length", type=int, default=48)
-    parser.add_argument("--steps", type=int, default=12)
-    asked = parser.parse_args()
+    asked = parser(__doc__, ROWS).parse_args()
     for kind in asked.trainers:
         found = [both(kind, asked, order) for order in ((True, False), (False, True))]
         step = statistics.median(seconds for _, bare, _ in found for seconds in bare)

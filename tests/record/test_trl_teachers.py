@@ -34,6 +34,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "RLOO, micro-batches": ("RLOOTrainer", {"gradient_accumulation_steps": 2, "max_grad_norm": 0.05}),
     "DPO": ("DPOTrainer", {}),
     "KTO": ("KTOTrainer", {}),
+    "SFT, passes in bfloat16": ("SFTTrainer", {"bf16": True}),
+    "GRPO, passes in bfloat16": ("GRPOTrainer", {"bf16": True}),
     "SFT, micro-batches": ("SFTTrainer", {"gradient_accumulation_steps": 2, "per_device_train_batch_size": 2}),
 }  # fmt: skip
 
@@ -70,7 +72,9 @@ def test_the_shares_add_up_to_the_step_and_the_training_is_the_same(case: str, t
     steps = asking.steps[per_update : 2 * per_update]
     expected = exact.first_order(answer.target, steps)
     assert answer.first_order == pytest.approx(expected, rel=1e-3)
-    assert answer.predicted == pytest.approx(expected, rel=0.02)
+    # Gradients in bfloat16 are coarse, so parts that cancel leave more of what is off.
+    size = float(abs(answer.shares).sum()) if "bf16" in options else abs(expected)
+    assert answer.predicted == pytest.approx(expected, abs=0.02 * size)
     target = answer.target
     for value, weights in ((answer.before, steps[0].before), (answer.after, steps[-1].after)):
         own, _ = exact.slopes(weights, target.prompt_ids, target.answer_ids, target.places)

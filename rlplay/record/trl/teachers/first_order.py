@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from rlplay.trace.records import Array
 
 Weights = dict[str, Tensor]
 
@@ -28,62 +31,59 @@ def dot(one: Tensor, other: Tensor) -> float:
     return float((products.cpu() if products.device.type == "mps" else products).sum(dtype=torch.float64))
 
 
-MOVED = 0.03
-"""How far the most moved log-probability goes in a central difference, nats. Measured in float32: a tenth of it is lost
-in rounding, ten times as much in what is not linear."""
-_TRIES = 8
+NEAR = 2e-3
+"""How far, relative, all changes together may be from what is known of them."""
+TRIES = 5
+_WANTED = 3 * torch.finfo(torch.float32).eps ** (1 / 3)
+"""How far the most moved number goes where rounding and curvature cost alike, about."""
+_FAR = 16
+"""A distance is too small at which it goes so many times less far."""
+_HARDLY = 1 / 5
+"""Of sums that cancel, the share of the sum of all absolute values that counts as their size."""
 
 
-def along(
-    direction: Weights, base: Weights, give: Callable[[Weights], None], passes: Sequence[Callable[[], list[Tensor]]],
-    go_on: Callable[[], None],
-) -> list[list[Tensor]]:  # fmt: skip
-    """How fast the numbers of each pass change as the weights leave `base` along `direction`: a central difference.
+@dataclass
+class Difference:
+    """How fast the numbers of each pass change along a direction, by a difference in which the most moved went `moved`.
 
-    `give` replaces the model's weights; `go_on` raises if it is no longer wanted. The distance is that at which the
-    most moved number of the first pass that moves changes by `MOVED`.
+    `off` is how far all together are from what is known of them, relative to it.
     """
-    distance = _distance(direction, base, give, passes, go_on)
-    found = []
-    for one in passes:
-        go_on()
-        found.append([each / (2 * distance) for each in _apart(direction, base, distance, give, one)])
-    return found
+
+    slopes: list[list[Tensor]]
+    moved: float
+    off: float = 0.0
 
 
-def _distance(
-    direction: Weights, base: Weights, give: Callable[[Weights], None], passes: Sequence[Callable[[], list[Tensor]]],
-    go_on: Callable[[], None],
-) -> float:  # fmt: skip
-    size = _length(direction)
-    if not size:
-        return 1.0
-    distance = 1e-4 * _length(base) / size
-    for one in passes:
-        for _ in range(_TRIES):
-            go_on()
-            moved = max(float(each.abs().max()) / 2 for each in _apart(direction, base, distance, give, one))
-            if not moved:
-                break  # a pass that the direction does not reach
-            if MOVED / 3 < moved < 3 * MOVED:
-                return distance
-            distance *= MOVED / moved if math.isfinite(moved) else 0.1
-        else:
-            return distance
-    return distance
+def along(measure: Callable[[float], Difference], guess: float) -> Difference:
+    """The best difference that `measure` takes at a distance; `guess` is how fast a number changes, about."""
+    distance, tried = _WANTED / (abs(guess) or 1.0), list[Difference]()
+    while len(tried) < TRIES:
+        found = measure(distance)
+        tried.append(found)
+        if found.off <= NEAR or not found.moved:
+            break
+        # Too near, rounding is all that is seen; too far, the way bends.
+        halves = _WANTED / _FAR < found.moved < 2 * _WANTED
+        distance *= 0.5 if halves else _WANTED / 4 / found.moved if math.isfinite(found.moved) else 1e-3
+    return min(tried, key=lambda each: each.off)
 
 
-def _apart(
-    direction: Weights, base: Weights, distance: float, give: Callable[[Weights], None], one: Callable[[], list[Tensor]]
-) -> list[Tensor]:
-    """What a pass gives so far along the direction, minus what it gives so far against it."""
-    ends = []
+def off_by(parts: Sequence[Array], known: float) -> float:
+    """How far the sum of all parts is from what is known of it, relative."""
+    total, sizes = sum(float(each.sum()) for each in parts), sum(float(abs(each).sum()) for each in parts)
+    return abs(total - known) / (max(abs(known), _HARDLY * sizes) or 1.0)
+
+
+def apart(
+    direction: Weights, base: Weights, distance: float, give: Callable[[Weights], None],
+    passes: Sequence[Callable[[], list[Tensor]]],
+) -> Difference:  # fmt: skip
+    """What each pass gives so far along the direction, and so far against it; `give` replaces the model's weights."""
+    ends = list[list[list[Tensor]]]()
     for sign in (1, -1):
-        give({name: torch.add(each.to(direction[name]), direction[name], alpha=sign * distance) if name in direction
-              else each for name, each in base.items()})  # fmt: skip
-        ends.append(one())
-    return [up.float() - down.float() for up, down in zip(*ends, strict=True)]
-
-
-def _length(weights: Weights) -> float:
-    return math.sqrt(sum(dot(each, each) for each in weights.values()))
+        step = {name: torch.add(base[name], each, alpha=sign * distance) for name, each in direction.items()}
+        give(base | step)
+        ends.append([one() for one in passes])
+    changes = [[up.float() - down.float() for up, down in zip(*each, strict=True)] for each in zip(*ends, strict=True)]
+    moved = max((float(one.abs().max()) for each in changes for one in each), default=0.0) / 2
+    return Difference([[one / (2 * distance) for one in each] for each in changes], moved)

@@ -35,6 +35,7 @@ class KeptStep:
     """An optimizer step, by the names of the weights that it moved."""
 
     weights: Weights  # before it, on the CPU
+    moments: Weights  # the first moments before it, on the CPU; in the first step those of all weights
     squares: Weights  # the second moments before it, on the CPU; empty in the first step, where nobody needs them
     settings: dict[str, dict[str, float]]
     clip: float  # the factor that made the gradient shorter
@@ -54,7 +55,6 @@ class KeptUpdate:
     """An update that has ended; the model and the optimizer are as it has left them."""
 
     number: int
-    moments: Weights  # the first moments before its first step, on the CPU
     steps: list[KeptStep]
     batch: KeptBatch
 
@@ -76,4 +76,5 @@ def kept_step(adam: Adam, clip: float, first: bool) -> KeptStep:
         }
         for name in names
     }  # fmt: skip
-    return KeptStep(copied(adam, names), {} if first else copied(adam, names, "exp_avg_sq"), settings, clip)
+    moments = copied(adam, [*adam.parameters] if first else names, "exp_avg")
+    return KeptStep(copied(adam, names), moments, {} if first else copied(adam, names, "exp_avg_sq"), settings, clip)

@@ -57,8 +57,8 @@ def _model(trainer: Any) -> str:
 
 
 def needed(numbers: int, steps: int) -> int:
-    """Bytes of what is kept of so many trained numbers: one copy of weights and one of a moment for each step."""
-    return 2 * steps * 4 * numbers
+    """Bytes of what is kept of so many trained numbers: weights and moments of each step, but for one still there."""
+    return (3 * steps - 1) * 4 * numbers
 
 
 def _memory(adam: Adam, steps: int) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rlplay.record.trl.teachers.adam import Adam, Weights
 from rlplay.record.trl.teachers.as_it_was import LentModel
-from rlplay.record.trl.teachers.first_order import along, dot, pull
+from rlplay.record.trl.teachers.first_order import Difference, along, apart, dot, off_by, pull
 from rlplay.record.trl.teachers.kept import KeptStep, KeptUpdate, Pass
 from rlplay.trace.records import Array
 from rlplay.trace.teachers import Target, Taught, Teach
@@ -51,6 +51,7 @@ class _Sums:
         self._pulls: Weights = {}  # what each number of the first moments at hand adds to the target
         self._base: Weights = {}  # before the step at hand, of those weights that it or a later one moves
         self._squares: Weights = {}  # the second moments after it, where the optimizer has later ones
+        self._firsts: Weights = {}  # the first moments, too
 
     def add(self, target: Target, step: KeptStep, passes: Sequence[Pass]) -> None:
         """Go on to the step before."""
@@ -61,10 +62,10 @@ class _Sums:
         self.value, slopes = self._model.gradient(target)
         for name in step.weights.keys() & slopes.keys():
             self._moved(step.settings[name], name, slopes[name], after[name])
-        self._learned(step, passes)
+        self._learned(step, passes, slopes)
         for name in self._pulls.keys() & step.weights.keys():
             self._pulls[name] = self._pulls[name] * step.settings[name]["beta1"]
-        self._squares = self._squares | step.squares
+        self._squares, self._firsts = self._squares | step.squares, self._firsts | step.moments
 
     def _moved(self, setting: Mapping[str, float], name: str, slope: Tensor, after: Tensor) -> None:
         """How a weight's step moved the target."""
@@ -74,23 +75,35 @@ class _Sums:
         own = pull(slope, self._adam.moment(name, "exp_avg_sq") if squares is None else squares.to(slope), setting)
         self._pulls[name] = own + self._pulls[name] if name in self._pulls else own
 
-    def _learned(self, step: KeptStep, passes: Sequence[Pass]) -> None:
-        """The shares of the step's tokens."""
-        direction = {
-            name: self._pulls[name] * (step.clip * (1 - step.settings[name]["beta1"]))
-            for name in self._pulls.keys() & step.weights.keys()
-        }
-        again = [_again(one, self._model) for one in passes]
-        slopes = along(direction, self._base, self._model.give, again, self._go_on)
-        for one, (by_token, *by_entropy) in zip(passes, slopes, strict=True):
-            for row, values in one.by_answer(_products(one.gradient, by_token)):
+    def _learned(self, step: KeptStep, passes: Sequence[Pass], slopes: Weights) -> None:
+        """The shares of the step's tokens; where its loss has no slope, they are 0."""
+        direction, known = Weights(), 0.0
+        for name in self._pulls.keys() & step.weights.keys():
+            pulled, kept = self._pulls[name], step.settings[name]["beta1"]
+            direction[name] = pulled * (step.clip * (1 - kept))
+            after = self._firsts[name] if name in self._firsts else self._adam.moment(name, "exp_avg")
+            known += dot(pulled, after.to(pulled)) - kept * dot(pulled, step.moments[name].to(pulled))
+        passes = [one for one in passes if one.gradient.any() or one.by_entropy is not None]
+
+        def measure(distance: float) -> Difference:
+            self._go_on()
+            again = [_again(one, self._model) for one in passes]
+            found = apart(direction, self._base, distance, self._model.give, again)
+            found.off = off_by(
+                [part for one, each in zip(passes, found.slopes, strict=True) for part in _of(one, each)], known
+            )
+            return found
+
+        guess = sum(dot(direction[name], slope) for name, slope in slopes.items() if name in direction)
+        for one, each in zip(passes, along(measure, guess).slopes if passes else [], strict=True):
+            by_token, *by_entropy = _of(one, each)
+            for row, values in one.by_answer(by_token):
                 self.shares[row] += values
-            if one.by_entropy is not None:
-                self.bonus += float(_products(one.by_entropy, by_entropy[0]).sum())
+            self.bonus += sum(float(values.sum()) for values in by_entropy)
 
     def earlier(self) -> float:
         """What the first moments from before the update did."""
-        moments = self._kept.moments
+        moments = self._kept.steps[0].moments
         return sum(dot(pulled, moments[name].to(pulled)) for name, pulled in self._pulls.items())
 
 
@@ -102,6 +115,7 @@ def _again(one: Pass, model: LentModel) -> Callable[[], list[Tensor]]:
     return passed
 
 
-def _products(gradient: Tensor, slopes: Tensor) -> Array:
-    found: Array = (gradient.double() * slopes.cpu().double()).numpy()
-    return found
+def _of(one: Pass, slopes: list[Tensor]) -> list[Array]:
+    """What changes of a pass's log-probabilities, and of its entropies, do to its loss."""
+    pulls = [one.gradient] if one.by_entropy is None else [one.gradient, one.by_entropy]
+    return [(pull.double() * slope.cpu().double()).numpy() for pull, slope in zip(pulls, slopes, strict=True)]

@@ -10,9 +10,9 @@ from typing import Any
 
 from rlplay.record.saying import said_by
 from rlplay.record.trl.guard import Call, Guard, Hooks, Part, argument
-from rlplay.record.trl.teachers.adam import Adam, Weights
+from rlplay.record.trl.teachers.adam import Adam
 from rlplay.record.trl.teachers.as_it_was import lent
-from rlplay.record.trl.teachers.kept import KeptBatch, KeptStep, KeptUpdate, copied, kept_step
+from rlplay.record.trl.teachers.kept import KeptBatch, KeptStep, KeptUpdate, kept_step
 from rlplay.record.trl.teachers.refused import needed, why_not
 from rlplay.record.trl.teachers.taught import taught
 from rlplay.trace.teachers import Taught, Teach, refuse_teaching
@@ -30,7 +30,6 @@ class TeacherWatch:
         self._hooks = Hooks(guard)
         self._clip = 1.0
         self._steps: list[KeptStep] = []  # of the update under way
-        self._moments: Weights = {}
         self._kept: KeptUpdate | None = None
         self._missing = ""  # why the update that has just ended cannot be asked about
 
@@ -56,17 +55,15 @@ class TeacherWatch:
         if self._adam is None:
             return
         self._kept = None
-        if not self._steps:
-            self._moments = copied(self._adam, [*self._adam.parameters], "exp_avg")
         self._steps.append(kept_step(self._adam, self._clip, first=not self._steps))
         self._clip = 1.0
 
     def ends(self, update: int, batch: KeptBatch | None) -> None:
         """An update ends; None: its answers are not on record, or not what was computed of them."""
-        steps, moments = self._steps, self._moments
+        steps = self._steps
         self._begin()
         if batch is not None and len(steps) == len(batch.passes):
-            self._kept = KeptUpdate(update, moments, steps, batch)
+            self._kept = KeptUpdate(update, steps, batch)
         else:
             self._missing = f"the tokens of update {update} or their derivatives are not on record"
 
@@ -120,7 +117,7 @@ class TeacherWatch:
         self._clip = min(1.0, longest / (float(norm) + 1e-6))
 
     def _begin(self) -> None:
-        self._steps, self._moments, self._clip, self._missing = [], {}, 1.0, ""
+        self._steps, self._clip, self._missing = [], 1.0, ""
 
 
 def _steps(trainer: Any) -> int:
