@@ -44,8 +44,8 @@ def resume_job(recorded: Path, device: str, trusted: bool) -> Job:
 def question_job(recorded: Path, device: str, trusted: bool, instead: str = "") -> Job:
     """The job whose engine answers questions about a recorded run: on the device and with the threads that it had.
 
-    `instead` says what can be done with another trainer's run, if it is no question about teachers. Raises ValueError, one line, if another trainer made the
-    run, or as `resume_job`.
+    Raises ValueError, one line, if another trainer made the run, or as `resume_job`; `instead` says what can then be
+    done, if the question is not about teachers.
     """
     import msgspec
 
