@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from rlplay.health.counts import GOLD_COLUMNS, WinCount
 from rlplay.health.digest import Digest
 from rlplay.health.ending_checks import CUT_SHARE
 from rlplay.health.finding import Evidence, Finding, Points, Problem
-from rlplay.health.policy_checks import CLIP_SHARE, EXPLAINED
+from rlplay.health.policy_checks import CLIP_SHARE, EXPLAINED, STILL
 from rlplay.health.run_kind import REWARDED
 from rlplay.trace.numbers import number, percent
 
@@ -30,6 +30,8 @@ class Measure:
     place: str = "moved"
     least: float = 0.0
     """A difference below which nothing is claimed."""
+    wild: bool = False
+    """Whether it leaps from update to update, so that only a large difference says anything."""
     settles: bool = False
     """Whether a run that has no such number has no such problem."""
 
@@ -144,8 +146,10 @@ MEASURES: dict[Problem, Measure] = {
     "drowned": RIGHT,
     "two prices": digested("repeated answers that earn differently", _apart, share=True),
     "tiny spread": digested("groups whose differences are tiny", _tiny, share=True),
-    "step too large": digested("probability that an update moves", lambda each: each.shift, share=True),
-    "step too small": metric("kl_old", "KL of an update", more=True),
+    "step too large": replace(
+        digested("probability that an update moves", lambda each: each.shift, share=True), wild=True
+    ),
+    "step too small": replace(metric("kl_old", "KL of an update", more=True), least=STILL),
     "length": digested("pairs that length decides", _by_length, share=True),
     "repetition": digested("tokens that repeat", lambda each: each.repeats, share=True, place="repeated"),
     "memorised": Measure("training reward above held-out", _gap),
@@ -158,7 +162,7 @@ MEASURES: dict[Problem, Measure] = {
     "held": REWARD,
     "collapse": REWARD,
     "clipped": metric(CLIP_SHARE, "tokens that are clipped", share=True),
-    "spike": metric("grad_norm", place="pulled"),
+    "spike": replace(metric("grad_norm", place="pulled"), wild=True),
     "rounding": metric("weights/changed", "weights that change", more=True, share=True),
     "sampler": digested("distance of sampler and policy", _excess, place="unlikely"),
     "left out": digested("distance of sampler and policy", _excess, place="mismatch"),

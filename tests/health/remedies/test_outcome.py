@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlplay.health.remedies.margin import gain
-from rlplay.health.remedies.measures import CUT_ANSWERS, REWARD
+from rlplay.health.remedies.measures import CUT_ANSWERS, MEASURES, REWARD
 from rlplay.health.remedies.outcome import Outcome
 from rlplay.trace.rehearsals import Rehearsed
 from tests.health.remedies.made_up_answers import SINCE, UPDATES, answers, rehearsal
@@ -71,10 +71,15 @@ def test_a_number_counts_only_beyond_chance() -> None:
     assert now(2, 2, 2, 2, 2) == 1
     assert now(0.2, 0.2, 0.2, 0.2, 0.2) == -1
     assert now(1.1, 1.1, 1.1, 1.1, 1.1) == 0, "too little"
-    assert now(9, 0.9, 2, 2, 2) == 0, "not in all of the updates"
-    assert now(1, 1, 1, 1, 9) == 0, "by one update alone"
+    assert now(2, 0.7, 1.5, 1.5, 1.5) == 0, "the updates do not agree"
+    assert now(1, 1, 1, 1, 3) == 0, "by one update alone"
+    assert now(0.7, 0.7, 4, 3, 3) == 1, "so far off that single updates do not matter"
+    assert gain(REWARD, [(0, 1.5), (1, 1.5)], then) == 0, "two updates cannot agree"
     assert now(1, 1.5, 1.5, 1.5, 1.5) == 1, "the first is sampled before a change of the loss can tell"
     assert gain(REWARD, [], then) == 0
+    steps = MEASURES["step too large"]
+    assert gain(steps, [(n, 0.2) for n in range(5)], [(n, 0.4) for n in range(5)]) == 0, "a wild number"
+    assert gain(steps, [(n, 0.1) for n in range(5)], [(n, 0.4) for n in range(5)]) == 1
     assert gain(CUT_ANSWERS, [(0, 0.02)], [(0, 0.0)]) == 0, "shares differ by a twentieth or more"
 
 
