@@ -174,11 +174,11 @@ MEASURES: dict[Problem, Measure] = {
 
 
 def measure(run: Evidence, found: Finding) -> Measure:
-    """The number of a finding. KeyError for a problem for which nothing can be tried."""
+    """The number of a finding: of a problem that no setting mends, that of what is trained."""
     if found.name == "gamed":
         return _falling(run, found)
     if run.kind not in REWARDED and found.name in ("step too large", "step too small", "flat"):
         return LOSS
     if found.name in ("no end", "truncated") and not CUT_ANSWERS.series(run):
         return metric(CUT_SHARE, CUT_ANSWERS.name, share=True)
-    return MEASURES[found.name]
+    return MEASURES.get(found.name) or (REWARD if run.kind in REWARDED else LOSS)

@@ -9,8 +9,8 @@ import pytest
 
 from rlplay.algorithms.apply import apply_all
 from rlplay.health.finding import Finding, Problem
-from rlplay.health.remedies.measures import MEASURES, measure
-from rlplay.health.remedies.remedy import Trial, Untried
+from rlplay.health.remedies.measures import MEASURES, REWARD, measure
+from rlplay.health.remedies.remedy import Remedy, Trial, Untried
 from rlplay.health.remedies.settings_tried import MOST, TRIED, UNTRIED, remedies
 from rlplay.health.remedies.trial import trial
 from tests.health.evidence import evidence
@@ -61,6 +61,14 @@ def test_what_no_setting_mends_is_not_tried(name: Problem) -> None:
     planned = trial(evidence(), found(name))
     assert isinstance(planned, Untried)
     assert planned.reason == UNTRIED[name]
+
+
+def test_own_settings_are_tried_for_any_finding() -> None:
+    own = [Remedy("temperature", {"temperature": 0.5})]
+    planned = trial(evidence(), found("template"), own=own)
+    assert isinstance(planned, Trial)
+    assert planned.remedies == tuple(own)
+    assert measure(evidence(), found("template")) is REWARD
 
 
 def test_a_finding_that_names_no_setting_tries_none() -> None:
