@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from rlplay.health.health_of_run import Health
 from rlplay.health.remedies.margin import gain
 from rlplay.health.remedies.measures import Measure, measure
 from rlplay.health.remedies.remedy import Remedy, Trial
+from rlplay.trace.history import History
 from rlplay.trace.records import Array, Finished
 from rlplay.trace.rehearsals import Rehearsed
 from rlplay.trace.run import Run
@@ -103,6 +104,16 @@ class _Branch:
         )  # fmt: skip
 
 
+def _with_past(run: Evidence, since: int, now: Evidence) -> Evidence:
+    """The run up to `since` and the rehearsed updates: what some checks say is of how a run began."""
+    points = [(0, name, n, x) for history, last in ((run.history, since), (now.history, now.last))
+              for name in history.names()
+              for n, x in zip(*history.between(name, run.first, last), strict=True)]  # fmt: skip
+    history = History.of(sorted(points, key=lambda point: point[2]), [])
+    digests = [*(each for each in run.digests if each.update <= since), *now.digests]
+    return replace(now, first=run.first, digests=digests, history=history)
+
+
 class Rehearsal:
     """Takes the answers to a `Trial`'s question, and says at any time what became of the finding so far."""
 
@@ -110,6 +121,7 @@ class Rehearsal:
         """`run` is the evidence in which the finding was found."""
         self.trial, self.done, self._evidence = trial, False, run
         self.measure: Measure = measure(run, trial.finding)
+        self._run = run
         self._branches = [_Branch(each, run, trial.since) for each in trial.branches]
 
     def take(self, answer: Rehearsed) -> None:
@@ -162,7 +174,8 @@ class Rehearsal:
             return _outcome(branch, now, self.measure, "untold", "The run as it is could not be rehearsed.")
         names, before = ({check.name for check, _ in problems(each)} for each in (now, then))
         verdict, text = self._verdict(now, then, self.trial.finding.name in before - names)
-        brings = tuple(sorted(names - before - {self.trial.finding.name}))
+        of_run = {check.name for check, _ in problems(_with_past(self._run, self.trial.since, now))}
+        brings = tuple(sorted((names & of_run) - before - {self.trial.finding.name}))
         return _outcome(branch, now, self.measure, verdict, text, brings, control)
 
     def _verdict(self, now: Evidence, then: Evidence, vanished: bool) -> tuple[Verdict, str]:

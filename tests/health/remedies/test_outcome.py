@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from rlplay.health.examine import CHECKS
+from rlplay.health.finding import Check, Evidence, Finding
+from rlplay.health.remedies import outcome
 from rlplay.health.remedies.margin import gain
 from rlplay.health.remedies.measures import CUT_ANSWERS, MEASURES, REWARD
 from rlplay.health.remedies.outcome import Outcome
 from rlplay.trace.rehearsals import Rehearsed
-from tests.health.remedies.made_up_answers import SINCE, UPDATES, answers, rehearsal
+from tests.health.evidence import evidence
+from tests.health.remedies.made_up_answers import FOUND, SINCE, UPDATES, answers, rehearsal
 
 
 def judged(cut: list[float]) -> Outcome:
@@ -73,7 +77,7 @@ def test_a_number_counts_only_beyond_chance() -> None:
     assert now(1.1, 1.1, 1.1, 1.1, 1.1) == 0, "too little"
     assert now(2, 0.7, 1.5, 1.5, 1.5) == 0, "the updates do not agree"
     assert now(1, 1, 1, 1, 3) == 0, "by one update alone"
-    assert now(0.7, 0.7, 4, 3, 3) == 1, "so far off that single updates do not matter"
+    assert now(0.7, 0.7, 4, 8, 8) == 1, "so far off that single updates do not matter"
     assert gain(REWARD, [(0, 1.5), (1, 1.5)], then) == 0, "two updates cannot agree"
     assert now(1, 1.5, 1.5, 1.5, 1.5) == 1, "the first is sampled before a change of the loss can tell"
     assert gain(REWARD, [], then) == 0
@@ -87,3 +91,16 @@ def test_a_number_that_falls_fast_differs_as_a_share_of_it():
     then = list(enumerate([0.894, 0.2, 0.1, 0.07, 0.046]))
     assert gain(CUT_ANSWERS, [(at, 0.13 * x) for at, x in then], then) == 1
     assert gain(CUT_ANSWERS, [(0, 0.1), *then[1:]], then) == 0, "but for one update they are equal"
+
+
+def test_how_a_run_began_is_no_new_problem_of_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begins(run: Evidence) -> list[tuple[Check, Finding]]:
+        """Every run that has no update 4 or less "begins too well", unless answers are cut."""
+        same = next(check for check in CHECKS if check.name == "same reward")
+        late = run.first > SINCE or not any(each.update <= SINCE for each in run.digests)
+        return [(same, FOUND)] if late and not run.now.cut else []
+
+    monkeypatch.setattr(outcome, "problems", begins)
+    assert rehearsal(answers(1, [0.0] * 3), run=evidence(4)).outcomes()[1].brings == ()
+    late = evidence(4, first=9)
+    assert rehearsal(answers(1, [0.0] * 3), run=late).outcomes()[1].brings == ("same reward",)
