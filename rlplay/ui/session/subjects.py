@@ -8,12 +8,8 @@ from dataclasses import dataclass, replace
 from rlplay.trace.records import Sampled
 from rlplay.trace.targets import text_target, token_target, whole_text_target
 from rlplay.trace.teachers import Target
-from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.format.shown_text import quoted
-
-_PROMPT = 60
-"""Characters of a prompt in the name of a place."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ def token_subject(update: Update, completion: int, token: int, candidate: int | 
     return Subject(
         target, quoted(pieces.get(chosen, "")), place_words(token), update.number,
         completion if chosen == written else None, tuple((each, pieces.get(each, "")) for each in ids),
-        _short(sampled.prompts[int(sampled.group[completion])]),
+        " ".join(sampled.prompts[int(sampled.group[completion])].split()),
     )  # fmt: skip
 
 
@@ -68,22 +64,19 @@ def text_subject(
     ids = list(dict.fromkeys([*candidates, chosen]))
     listed = tuple((each, pieces.get(each, "")) for each in ids)
     name, where = quoted(pieces.get(chosen, "")), place_words(len(begun))
-    return Subject(target, name, where, candidates=listed, prompt=_short(prompt))
+    return Subject(target, name, where, candidates=listed, prompt=" ".join(prompt.split()))
 
 
 def answer_subject(prompt: str, prompt_ids: Sequence[int], answer_ids: Sequence[int]) -> Subject:
     """A whole answer, such as a held-out one. Raises ValueError, one line, if it has no tokens."""
-    return Subject(whole_text_target(prompt_ids, answer_ids), "this answer", "all its tokens", prompt=_short(prompt))
+    return Subject(
+        whole_text_target(prompt_ids, answer_ids), "this answer", "all its tokens", prompt=" ".join(prompt.split())
+    )
 
 
 def place_words(token: int) -> str:
     """Where a token is, in words."""
     return f"{'first token' if not token else f'token {token + 1}'} of an answer"
-
-
-def _short(prompt: str) -> str:
-    words = " ".join(visible(prompt).split())
-    return f"“{words if len(words) <= _PROMPT else words[: _PROMPT - 1] + '…'}”"
 
 
 def _pieces(update: Update, sampled: Sampled) -> dict[int, str]:

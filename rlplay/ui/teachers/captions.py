@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
 from rlplay.trace.teachers import TakenAway, Taught
@@ -16,6 +17,8 @@ ASKING = (
     "answers between two updates. `esc` stops it."
 )
 NOT_KEPT = "The tokens of update {} are not on record, so their shares have no words. `esc` goes back."
+_PROMPT = 16
+"""Cells of a prompt, at least."""
 COURSE = "Asking the engine about each update whose weights are kept. `esc` stops it."
 
 
@@ -28,10 +31,12 @@ def head(teachers: Teachers, why: str, room: int) -> Content:
     if taught is not None:
         ink = "bold $scale-up" if taught.measured > 0 else "bold $scale-down"
         moves = [Content.assemble(" · ", (moved(taught), ink), f" in update {number}")]
-    shown = [f" to {visible(subject.prompt)}", ""] if subject.prompt else [""]
-    places = [f" · {visible(subject.where)}{words}" for words in shown]
-    lines = [Content.assemble((subject.name, STRONG), (words, QUIET), *moves) for words in places]
-    first = next((line for line in lines if line.cell_length <= room), lines[-1])
+    where, left = f" · {visible(subject.where)}", room - len(subject.name) - sum(each.cell_length for each in moves)
+    left -= cell_len(where) + len(" to “”")
+    if subject.prompt and left >= _PROMPT:
+        prompt = visible(subject.prompt)
+        where += f" to “{prompt if cell_len(prompt) <= left else set_cell_size(prompt, left - 1) + '…'}”"
+    first = Content.assemble((subject.name, STRONG), (where, QUIET), *moves)
     if teachers.by != number:
         why = f"What the answers of update {teachers.by} still did to it in update {number}:"
     return Content.assemble(first, (f"\n{why}" if why else "", STRONG))

@@ -81,7 +81,7 @@ def missed(taught: Taught) -> str:
     """That first order misses much of the move, if it does; else empty."""
     if abs(taught.measured - taught.predicted) < _MISSED * max(abs(taught.measured), _STILL):
         return ""
-    return "a large step: first order misses much of this move"
+    return "first order misses much of this move"
 
 
 def without_line(away: TakenAway, taught: Taught, count: int) -> str:

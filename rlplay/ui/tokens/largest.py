@@ -23,7 +23,8 @@ def describe_ranked(lens: Lens, ranks: list[Ranked], at: int, which: tuple[str, 
         if len(ranks) == 1:
             return f"The only clipped {word} ({mark})."
         return f"Clipped {word} {at + 1} of {len(ranks)} ({mark}): {token} of {answer}{more}"
-    value = signed(here.value).strip() if lens.low < 0 else plain(here.value)
+    digits = 2 if lens.high >= 0.1 else 4
+    value = signed(here.value, digits).strip() if lens.low < 0 else plain(here.value, digits)
     falls = len(ranks) > 1 and ranks[0].value < ranks[-1].value
     small = lowest or falls or (lens.two_sided and here.value < (lens.low + lens.high) / 2)
     size = "smallest" if small else "largest"
