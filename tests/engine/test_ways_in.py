@@ -32,6 +32,7 @@ from rlplay.scenario.share import Shared, shared_in
 from rlplay.scenario.trust import code_of_run
 from rlplay.trace.questions import AnyQuestion, Question
 from rlplay.trace.records import AnyRecord, Record, Started
+from rlplay.trace.rehearsals import Rehearse
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trusted import agree, contents, follow, strange
 from rlplay.ui.session.session import Session
@@ -197,7 +198,7 @@ def test_no_command_runs_code_in_the_engine(
         return
     commands = list(variants(made(kind), words))
     driver, _ = start(reward="uneven")
-    commands += [type(c)({name: word}) for c in commands[:1] if "changes" in c.__struct_fields__  # type: ignore[call-arg]
+    commands += [_changing(c, {name: word}) for c in commands[:1] if "changes" in c.__struct_fields__
                  for name in Settings.__struct_fields__ for word in words]  # fmt: skip
     waiting: queue.Queue[Any] = queue.Queue()
     for command in [*commands, Stop()]:
@@ -206,6 +207,13 @@ def test_no_command_runs_code_in_the_engine(
     CommandLoop(link, driver).serve()  # type: ignore[arg-type]
     driver.close()
     assert not mark.exists()
+
+
+def _changing(command: Any, change: dict[str, Any]) -> Any:
+    """The command with this change of settings, carried out on the run as it begins."""
+    if isinstance(command, Rehearse):
+        return Rehearse(since=0, updates=1, changes=[change])
+    return type(command)(change)
 
 
 def test_the_commands_are_all_there_are() -> None:

@@ -6,7 +6,7 @@ import json
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +182,21 @@ def test_an_optimizer_that_would_run_code_is_left_closed(grpo: Path, tmp_path: P
     made = made_of(found, tmp_path / "again.rlplay")
     assert not mark.exists()
     assert any("cannot be read as data" in line for line in made.lacking)
+
+
+@pytest.mark.parametrize("name", ["surrogate", "scale_rewards", "algorithm"])
+def test_code_that_a_run_file_names_does_not_run(
+    name: str, grpo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run file may be a stranger's, and say that TRL made it."""
+    code, mark, whole = tmp_path / "evil.py", tmp_path / "mark", RunReader.timeline
+    code.write_text(f"open({str(mark)!r}, 'w')\ndef f(**_):\n    return 0\n")
+    monkeypatch.setattr(
+        RunReader, "timeline", lambda reader: SettingsTimeline(whole(reader).begun | {name: f"{code}:f"})
+    )
+    with suppress(ValueError):
+        rebuilt(grpo, 2, tmp_path)
+    assert not mark.exists()
 
 
 def test_moments_of_other_parameters_begin_at_zero(grpo: Path, tmp_path: Path) -> None:
