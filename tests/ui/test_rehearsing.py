@@ -119,7 +119,7 @@ def test_what_did_not_help_is_said(tried):
         tried.take(answer)
     judged(tried)
     assert verdicts(tried)[-1] == "same"
-    assert "Did not help: your own." in summary(tried)
+    assert "Did not help: beta=0.2." in summary(tried)
     tried.candidates = [tried.candidates[0], tried.candidates[-1]]
     assert "Nothing that was tried helped." in summary(tried)
 

@@ -36,4 +36,4 @@ class BranchScreen(KnobsScreen):
     def key_line(self) -> str:
         """The lower line of the frame: the keys that work now."""
         changed = "`z` undo" if self.draft.differing() else "`/` find"
-        return f"`a` start · `← →` change · `enter` type · {changed} · `esc` cancel"
+        return f"`a` {'try' if self._question else 'start'} · `← →` change · `enter` type · {changed} · `esc` cancel"

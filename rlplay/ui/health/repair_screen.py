@@ -149,7 +149,7 @@ your own. `+` and `-` choose how many updates are tried, `enter` tries. `esc` en
         bars = "" if ends is None else f" · bars from {' to '.join(map(tried.measure.shown, ends))}"
         number = f"\n\n{tried.measure.name}, mean of the updates{bars}"
         said = Content.assemble(keyed(summary(tried, lost, self._trains)), (number, "$text-muted"))
-        shown = shown_tokens(tried, tried.candidates[self._at], self._shown, width)
+        shown = shown_tokens(tried, tried.candidates[self._at], self._shown, width, self._session.step_word)
         self.query_one("#summary", SteadyStatic).say(said)
         self.query_one("#tokens", SteadyStatic).say(shown)
         self._list(said.get_height({}, width + 1) + len(shown.split("\n")))

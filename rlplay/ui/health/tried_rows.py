@@ -64,7 +64,7 @@ def _title(tried: Rehearsing, candidate: Candidate, room: int) -> Content:
     """What is tried in words, beside it the settings if there is room."""
     label, settings = called(candidate), changed(candidate.remedy.changes, tried.before.settings)
     if candidate.own:
-        label, settings = settings, label
+        label, settings = settings, "your own"
     label = cut(label, room)
     beside = f"  {settings}" if settings and cell_len(label) + 2 + cell_len(settings) <= room else ""
     return Content.assemble((label, "bold"), (beside, _QUIET), " " * (room - cell_len(label + beside)))

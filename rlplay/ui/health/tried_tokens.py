@@ -28,10 +28,12 @@ class Spot(NamedTuple):
     token: int = -1
 
 
-def shown_tokens(tried: Rehearsing, candidate: Candidate, shown: Update | None, width: int) -> Content:
+def shown_tokens(
+    tried: Rehearsing, candidate: Candidate, shown: Update | None, width: int, word: str = "token"
+) -> Content:
     """A line for the answer that showed the problem, and one each for the unchanged run and for the candidate.
 
-    `shown` is the update with the finding's place; None if there is none.
+    `shown` is the update with the finding's place; None if there is none. `word` names what the policy samples.
     """
     place, unchanged = tried.trial.finding.place, tried.candidates[0]
     was = None if place is None or shown is None else _spot(shown, place.answer, place.token)
@@ -40,7 +42,7 @@ def shown_tokens(tried: Rehearsing, candidate: Candidate, shown: Update | None, 
     spots = [(label, spot) for label, spot in (("in the run", was), ("unchanged", same), ("changed", now)) if spot]
     if not spots:
         return Content()
-    lines = [Content(), Content.styled("The tokens that showed it", "bold")]
+    lines = [Content(), Content.styled(f"The {word}s that showed it", "bold")]
     for place_of, (label, spot) in enumerate(spots):
         before = spots[place_of - 1][1] if place_of else None
         if before is None or _prompt(before) != _prompt(spot):
@@ -90,8 +92,10 @@ def _prompt(spot: Spot) -> str:
 
 def _excerpt(spot: Spot, cells: int) -> Content:
     """The part of the answer around the token in one line, and what the answer earned."""
-    scored = spot.update.scored
-    earned = "" if scored is None else f"  reward {number(float(scored.rewards[spot.answer]))}"
+    scored, earned = spot.update.scored, ""
+    if scored is not None:
+        reward = f"reward {number(float(scored.rewards[spot.answer]))}"
+        earned = f"  {scored.roles[spot.answer] if scored.roles else reward}"
     return Content.assemble(_words(spot, cells - cell_len(earned)), (earned, _QUIET))
 
 

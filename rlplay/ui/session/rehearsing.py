@@ -114,7 +114,8 @@ class Rehearsing:
     def add(self, changes: SomeSettings) -> None:
         """Try these settings of the user's as well."""
         if all(each.remedy.changes != changes for each in self.candidates):
-            self.candidates.append(Candidate(Remedy("your own", dict(changes)), own=True))
+            label = Remedy("", dict(changes)).text
+            self.candidates.append(Candidate(Remedy(label, dict(changes)), own=True))
             self.version += 1
 
     def more(self, by: int) -> None:
