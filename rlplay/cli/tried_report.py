@@ -8,14 +8,14 @@ from pathlib import Path
 
 from rlplay.cli.table import table
 from rlplay.health.finding import Finding
-from rlplay.health.findings_report import WIDTH
 from rlplay.health.remedies.outcome import Outcome, Rehearsal
 from rlplay.health.remedies.outcome import ShownToken as OfOutcome
-from rlplay.health.remedies.remedy import Trial, Untried
+from rlplay.health.remedies.remedy import Untried
 from rlplay.printed import ShownToken, Tried, TriedChange, finite, number_or_null
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.text import visible
 
+WIDTH = 79
 MOVED = 0.01
 """Difference of a token's probability between two changes, below which there is nothing to say."""
 
@@ -62,7 +62,8 @@ def lines(rehearsal: Rehearsal) -> Iterator[str]:
     yield from table(_rows(rehearsal, outcomes), right_aligned=("number", "reward", "gold", "KL"))
     yield ""
     better = "higher" if rehearsal.measure.more else "lower"
-    yield f"The number is that of {rehearsal.measure.name}, its mean over these updates: {better} is better."
+    said = f"The number is that of {rehearsal.measure.name}, its mean over these updates: {better} is better."
+    yield from textwrap.wrap(visible(said), WIDTH)
     yield from _tokens(outcomes)
     yield from textwrap.wrap(_helped(outcomes), WIDTH)
 
@@ -73,7 +74,7 @@ def _count(updates: int) -> str:
 
 def _rows(rehearsal: Rehearsal, outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
     golds = list(dict.fromkeys(name for each in outcomes for name in each.gold or {}))[:1]
-    head = ("change", "settings", "number", "reward", *("gold" for _ in golds), "KL", "the problem is")
+    head = ("change", "number", "reward", *("gold" for _ in golds), "KL", "the problem is")
     return [head, *(_row(each, rehearsal, golds) for each in outcomes)]
 
 
@@ -86,7 +87,7 @@ def _row(each: Outcome, rehearsal: Rehearsal, golds: Sequence[str]) -> tuple[str
     brings = f", but now: {', '.join(each.brings)}" if each.brings else ""
     scores = [number(each.gold[name]) if each.gold and name in each.gold else "" for name in golds]
     kl = "" if each.kl is None else number(each.kl)
-    return each.remedy.label, each.remedy.text, shown, reward, *scores, kl, verdict + brings
+    return each.remedy.label, shown, reward, *scores, kl, verdict + brings
 
 
 def _tokens(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -98,7 +99,7 @@ def _tokens(outcomes: Sequence[Outcome]) -> Iterator[str]:
     token = known[0].token
     assert token is not None
     moved = ", ".join(
-        f"{percent(each.token.after)} with {each.remedy.text or 'the run as it is'}"
+        f"{percent(each.token.after)} with {visible(each.remedy.text) or 'the run as it is'}"
         for each in known
         if each.token is not None and each.token.after is not None
     )
@@ -112,8 +113,8 @@ def _tokens(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def _helped(outcomes: Sequence[Outcome]) -> str:
-    others = [each.remedy.label for each in outcomes[1:] if not each.helped]
-    helped = [each.remedy.label for each in outcomes[1:] if each.helped]
+    others = [_named(each) for each in outcomes[1:] if not each.helped]
+    helped = [_named(each) for each in outcomes[1:] if each.helped]
     star = " * is another reward." if any(not each.paid_alike for each in outcomes) else ""
     if not helped:
         return f"Nothing that was tried helped.{star}"
@@ -121,11 +122,15 @@ def _helped(outcomes: Sequence[Outcome]) -> str:
     return visible(f"Helped: {'; '.join(helped)}.{failed}{star}")
 
 
+def _named(each: Outcome) -> str:
+    """A change with its settings, unless its name says them all."""
+    return (
+        f"{each.remedy.label} ({each.remedy.text})"
+        if each.remedy.label not in each.remedy.changes
+        else each.remedy.text
+    )
+
+
 def untried_line(found: Untried) -> str:
     """The same in a line where nothing can be tried."""
     return f"{visible(found.finding.title)}: nothing to try, as {found.reason}."
-
-
-def where(trial: Trial) -> str:
-    """What is about to be done, for somebody who waits."""
-    return f"{visible(trial.finding.title)}: {len(trial.branches)} times {_count(trial.updates)} {visible(trial.why)}"
