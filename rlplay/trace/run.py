@@ -119,7 +119,8 @@ class Run:
         """An update that is being sampled: a new one, or the same once more."""
         known = self.updates.get(number)
         if known is None or (known.sampled is not None and known.sampled.done):
-            return Update(number, self.step_word)
+            known = Update(number, self.step_word)
+            known.withheld = self.history.withheld.get(number, [])
         return known
 
     def _keep(self, update: Update | None) -> Update | None:

@@ -18,6 +18,7 @@ from rlplay.trace.records import (
     Scored,
     Searched,
     Stepped,
+    Withheld,
     spans,
 )
 
@@ -35,6 +36,7 @@ class Update:
         self.step_word = step_word
         self.sampled: Sampled | None = None
         self.labels: dict[int, Choice] = {}  # the user's, by pair
+        self.withheld: list[int] = []  # the tokens whose credit is taken away
         self.scored: Scored | None = None
         self.credited: Credited | None = None
         self.searched: list[Searched] = []
@@ -50,6 +52,8 @@ class Update:
                 self.sampled = record
             case Labelled():
                 self.labels[record.pair] = record.choice
+            case Withheld():
+                self.withheld = record.tokens
             case Scored():
                 self.scored = record
             case Credited():

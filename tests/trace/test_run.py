@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 from rlplay.trace.beliefs import Context
 from rlplay.trace.history import History
-from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Sampled, SettingsChange, Staged
+from rlplay.trace.records import (
+    AnyRecord,
+    Changed,
+    Evaluated,
+    Finished,
+    Rewound,
+    Sampled,
+    SettingsChange,
+    Staged,
+    Withheld,
+)
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.settings_timeline import SettingsTimeline
@@ -172,6 +182,15 @@ def test_an_update_that_is_sampled_again_begins_anew() -> None:
     first = run.newest
     run.add(synthetic_sampling(1)[-1])
     assert run.newest is first
+
+
+def test_an_update_knows_whose_credit_is_taken_away() -> None:
+    withheld = Withheld(update=2, tokens=[0, 3])
+    run = added([*trained(1, 0), withheld, *trained(2, 0)])
+    assert (run.updates[1].withheld, run.updates[2].withheld) == ([], [0, 3])
+    for back, tokens in ((1, [0, 3]), (0, [])):
+        run = added([*trained(1, 0), withheld, Rewound(update=back, abandoned=1, asked=True), *trained(2, 0)])
+        assert run.updates[2].withheld == tokens
 
 
 def test_candidates_are_kept_only_where_somebody_wants_them() -> None:

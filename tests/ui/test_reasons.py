@@ -10,6 +10,7 @@ from textual.content import Content
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.settings import Settings, decoded
+from rlplay.trace.records import Withheld
 from rlplay.trace.update import Update
 from rlplay.ui.format.folded import folded, wrapped
 from rlplay.ui.formula.formula_lines import TokenNumbers
@@ -59,6 +60,16 @@ def test_a_percent_sign_stays_with_its_number() -> None:
         screen = wrapped(text, width)
         assert not any(line.plain.strip().startswith("%") for line in screen)
         assert " ".join(line.plain.strip() for line in screen) == text.plain
+
+
+def test_credit_that_is_taken_away_is_the_reason() -> None:
+    update = update_with()
+    assert update.sampled is not None
+    numbers, answer = TokenNumbers(advantage=0.0), facts_of(update).answer(1)
+    update.add(Withheld(update=1, tokens=[int(update.sampled.offsets[1])]))
+    assert "credit of this token" not in said(update, advantage=0.0).lower(), "it is of the other answer"
+    assert "The credit of this token is taken away" in reasons(update, 1, answer, 0, SETTINGS, numbers)
+    assert "as expected" in reasons(update, 1, answer, 1, SETTINGS, numbers)
 
 
 def test_a_tie_is_one_of_the_pair() -> None:
