@@ -284,6 +284,8 @@ class TriedChange(msgspec.Struct, frozen=True, kw_only=True):
     gold: dict[str, float | None]
     paid_alike: bool
     """Whether the reward is that of the run, and not of other weights."""
+    costs_reward: bool
+    """Whether the finding is gone or better, and the reward clearly lower than in the run as it is."""
     brings: list[str]
     token: ShownToken | None
 

@@ -42,7 +42,8 @@ def _change(each: Outcome) -> TriedChange:
         label=each.remedy.label, settings=each.remedy.changes, verdict=each.verdict, helped=each.helped,
         text=each.text, number=number_or_null(each.number), numbers={n: number_or_null(x) for n, x in each.numbers},
         reward=number_or_null(each.reward), kl=number_or_null(each.kl), gold=finite(each.gold or {}),
-        paid_alike=each.paid_alike, brings=list(each.brings), token=None if each.token is None else _token(each.token),
+        paid_alike=each.paid_alike, costs_reward=each.costs_reward,
+        brings=list(each.brings), token=None if each.token is None else _token(each.token),
     )  # fmt: skip
 
 
@@ -84,6 +85,8 @@ def _row(each: Outcome, rehearsal: Rehearsal, golds: Sequence[str]) -> tuple[str
     verdict = {"unchanged": "", "same": "the same", "untold": "not seen"}.get(each.verdict, each.verdict)
     if each.verdict == "refused":
         verdict = f"refused: {each.text}"
+    if each.costs_reward:
+        verdict += ", with less reward"
     brings = f", but now: {', '.join(each.brings)}" if each.brings else ""
     scores = [number(each.gold[name]) if each.gold and name in each.gold else "" for name in golds]
     kl = "" if each.kl is None else number(each.kl)

@@ -13,7 +13,7 @@ from rlplay.health.examine import problems
 from rlplay.health.finding import Evidence, Points, Problem
 from rlplay.health.health_of_run import Health
 from rlplay.health.remedies.margin import gain
-from rlplay.health.remedies.measures import Measure, measure
+from rlplay.health.remedies.measures import REWARD, Measure, measure
 from rlplay.health.remedies.remedy import Remedy, Trial
 from rlplay.trace.history import History
 from rlplay.trace.records import Array, Finished
@@ -61,6 +61,8 @@ class Outcome:
     brings: tuple[Problem, ...] = ()
     token: ShownToken | None = None
     updates: int = 0
+    costs_reward: bool = False
+    """Whether the finding is gone or better, and the reward is clearly lower than that of the run as it is."""
 
     @property
     def helped(self) -> bool:
@@ -176,7 +178,17 @@ class Rehearsal:
         verdict, text = self._verdict(now, then, self.trial.finding.name in before - names)
         of_run = {check.name for check, _ in problems(_with_past(self._run, self.trial.since, now))}
         brings = tuple(sorted((names & of_run) - before - {self.trial.finding.name}))
-        return _outcome(branch, now, self.measure, verdict, text, brings, control)
+        outcome = _outcome(branch, now, self.measure, verdict, text, brings, control)
+        return self._priced(outcome, now, then) if verdict in ("gone", "better") else outcome
+
+    def _priced(self, outcome: Outcome, now: Evidence, then: Evidence) -> Outcome:
+        """The outcome with what it costs: less of the same reward."""
+        ours, theirs = REWARD.of(now), REWARD.of(then)
+        less = outcome.paid_alike and gain(REWARD, REWARD.series(now), REWARD.series(then)) < 0
+        if not less or ours is None or theirs is None:
+            return outcome
+        said = f"{outcome.text} It costs reward: {REWARD.shown(ours)} instead of {REWARD.shown(theirs)} on average."
+        return replace(outcome, text=said, costs_reward=True)
 
     def _verdict(self, now: Evidence, then: Evidence, vanished: bool) -> tuple[Verdict, str]:
         ours, theirs = self.measure.of(now), self.measure.of(then)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from rlplay.health.examine import CHECKS
@@ -10,6 +11,7 @@ from rlplay.health.remedies import outcome
 from rlplay.health.remedies.margin import gain
 from rlplay.health.remedies.measures import CUT_ANSWERS, MEASURES, REWARD
 from rlplay.health.remedies.outcome import Outcome
+from rlplay.trace.records import Finished
 from rlplay.trace.rehearsals import Rehearsed
 from tests.health.evidence import evidence
 from tests.health.remedies.made_up_answers import FOUND, SINCE, UPDATES, answers, rehearsal
@@ -104,3 +106,20 @@ def test_how_a_run_began_is_no_new_problem_of_a_change(monkeypatch: pytest.Monke
     assert rehearsal(answers(1, [0.0] * 3), run=evidence(4)).outcomes()[1].brings == ()
     late = evidence(4, first=9)
     assert rehearsal(answers(1, [0.0] * 3), run=late).outcomes()[1].brings == ("same reward",)
+
+
+def test_what_a_cure_costs_in_reward_is_said() -> None:
+    def paid(given: Rehearsed) -> Rehearsed:
+        fewer = [
+            msgspec.structs.replace(each, metrics=each.metrics | {"reward": 0.01})
+            if isinstance(each, Finished)
+            else each
+            for each in given.records
+        ]
+        return msgspec.structs.replace(given, records=fewer)
+
+    cured = answers(1, [0.0] * 3)
+    plain, dear = (rehearsal(each).outcomes()[1] for each in (cured, [paid(each) for each in cured]))
+    assert (plain.costs_reward, dear.costs_reward) == (False, True)
+    assert dear.helped, "whether it is worth it is for the user to say"
+    assert "It costs reward: 0.01 instead of" in dear.text
