@@ -13,6 +13,7 @@ from rlplay.trace.rehearsals import Rehearse, Rehearsed
 from rlplay.trace.run import Run
 from rlplay.trace.update import Update
 from rlplay.ui.format.bars import tall_bars
+from rlplay.ui.health.tried_rows import scale
 from rlplay.ui.health.tried_summary import summary
 from rlplay.ui.health.tried_tokens import shown_tokens
 from rlplay.ui.session.judging import Judging
@@ -111,6 +112,14 @@ def test_each_is_judged_beside_the_unchanged_run(tried):
     said = summary(tried)
     assert "Helped: twice the limit of tokens · four times the limit of tokens." in said
     assert "Did not help" not in said
+
+
+def test_bars_of_shares_begin_at_0(tried):
+    assert scale(tried) == (0.0, 9 / 16), "of the run before"
+    for answer in list(answers(tried.ask()))[:2]:
+        tried.take(answer)
+    judged(tried)
+    assert scale(tried) == (0.0, 10 / 16)
 
 
 def test_what_did_not_help_is_said(tried):

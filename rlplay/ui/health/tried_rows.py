@@ -29,10 +29,13 @@ _QUIET = "$text-muted"
 
 
 def scale(tried: Rehearsing) -> tuple[float, float] | None:
-    """The lowest and the highest number of the bars: of the run before, and of every candidate; None without any."""
+    """The lowest and the highest number of the bars: of the run before, and of every candidate; None without any.
+
+    Bars of shares begin at 0.
+    """
     points = [*tried.points, *(point for each in tried.candidates if each.judged for point in each.judged.points)]
     known = [value for _, value in points if math.isfinite(value)]
-    return (min(known), max(known)) if known else None
+    return (0.0 if tried.measure.share else min(known), max(known)) if known else None
 
 
 def changed(changes: SomeSettings, before: Settings) -> str:
