@@ -93,7 +93,8 @@ class Past:
 
 @contextmanager
 def moments_after(update: int, past: Past) -> Iterator[Callable[[str], dict[str, Tensor]]]:
-    """What the optimizer held of a weight after an update whose weights are at hand, by the optimizer's names.
+    """What the optimizer held of a weight after an update whose weights are at hand, by the optimizer's names, on the
+    host.
 
     Raises ValueError, one line, if the snapshot is damaged.
     """
@@ -102,7 +103,7 @@ def moments_after(update: int, past: Past) -> Iterator[Callable[[str], dict[str,
         with opened_moments(past.store.path(update)) as held:
             yield held
     elif update == state.update:
-        yield lambda name: dict(state.optimizer.state.get(state.parameters[name], {}))
+        yield lambda name: {k: v.cpu() for k, v in state.optimizer.state.get(state.parameters[name], {}).items()}
     else:
         yield lambda _name: {}
 

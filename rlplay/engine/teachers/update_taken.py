@@ -79,7 +79,7 @@ def _read(record: Update, target: Target, past: Past) -> UpdateTaken:
     """From the states before and after it; nothing is computed again."""
     number, own = record.number, past.state
     with moments_after(number - 1, past) as held, weights_after(number - 1, own, past.store) as before:
-        weights = {name: before.read_exact(name) for name in own.parameters if name in before.names}
+        weights = {name: before.read_exact(name).cpu() for name in own.parameters if name in before.names}
         moments = {name: held(name) for name in weights}
     state, settings = _as_then(record, own, past)
     batch = recorded_batch(record, lent(state, weights))

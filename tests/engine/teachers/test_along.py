@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from rlplay.engine.teachers import along
+from rlplay.engine.teachers import along, shares
+from rlplay.trace.teachers import Target
 from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught, update_of
 from tests.engine.teachers.test_sum import CASES
 
@@ -30,6 +31,32 @@ def test_a_pass_in_forward_mode_finds_what_differences_do(
     np.testing.assert_allclose(exact.shares, by_difference.shares, atol=1e-5 * np.abs(exact.shares).max())
     assert exact.rest == pytest.approx(by_difference.rest, rel=1e-4, abs=1e-8)
     assert exact.predicted == pytest.approx(exact.first_order, rel=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "gspo"])
+def test_all_tokens_together_did_what_the_moments_say(
+    start: Start, algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the first width, also where the target reads what no answer does: places of its text that have no gradient."""
+    driver, records = start(architecture="gpt2", algorithm=algorithm, num_iterations=2, max_grad_norm=0.05)
+    in_float64(driver)
+    driver.advance("update", 2, never)
+    offs, found = list[float](), along.along
+
+    def seen(*question: Any) -> Any:
+        part = found(*question)
+        offs.append(part.off)
+        return part
+
+    monkeypatch.setattr(shares, "along", seen)
+    monkeypatch.setattr(along, "WIDTHS", 1)
+    monkeypatch.setattr(along, "_exactly", lambda *_: None)
+    first, *_, whole, text = targets_of(update_of(records, 2))
+    longer = Target(text.prompt_ids * 2, text.answer_ids, text.places)
+    for target in (first, whole, text, longer):
+        taught(driver, target, 2)
+    assert len(offs) == 8
+    assert max(offs) <= along.NEAR[torch.float64]
 
 
 @pytest.mark.parametrize("error", [NotImplementedError("no forward mode"), None])

@@ -72,6 +72,19 @@ def test_in_the_first_update_there_is_no_momentum(start: Start) -> None:
     assert found.batch == pytest.approx(found.first_order, rel=0.02)
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_all_that_an_update_remembers_are_tokens_of_earlier_ones(start: Start, steps: int) -> None:
+    driver, records = start(architecture="gpt2", num_iterations=steps)
+    in_float64(driver)
+    driver.advance("update", 3, never)
+    target = targets_of(update_of(records, 3))[3]
+    found = taught(driver, target, 3)
+    assert [(since, update) for since, update, _ in found.earlier_by] == [(1, 2), (0, 1)]
+    assert sum(part for *_, part in found.earlier_by) == pytest.approx(found.earlier, rel=1e-9)
+    for _, by, part in found.earlier_by:
+        assert float(taught(driver, target, 3, by).shares.sum(dtype=np.float64)) == pytest.approx(part, rel=1e-5)
+
+
 def test_a_learning_rate_of_0_teaches_nothing(start: Start) -> None:
     driver, records = start(learning_rate=0.0)
     driver.advance("update", 2, never)
