@@ -50,7 +50,7 @@ def judged(tried):
         judging = Judging(tried)
         while judging.busy:
             judging.go_on()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.005)
 
     asyncio.run(all_of_it())
 
