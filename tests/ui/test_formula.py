@@ -190,6 +190,11 @@ def test_how_an_advantage_came_about(given, last):
     assert lines[-1] == last
 
 
+def test_credit_that_is_taken_away_is_no_quotient():
+    numbers = TokenNumbers(reward=0.0, returned=1.0, baseline=0.4, advantage=0.0, withheld=True)
+    assert words(credit(decoded(CHOSEN), numbers))[-1] == "= 0.00: its credit is taken away"
+
+
 def test_an_advantage_of_zero_does_not_tell_its_scale():
     lines = words(credit(decoded(CHOSEN), TokenNumbers(reward=0.0, returned=1.0, baseline=1.0, advantage=0.0)))
     assert lines[-1] == "= (1.00 − 1.00)/σ = 0.00"

@@ -35,6 +35,8 @@ def _equation(left: str, right: str, value: float | None) -> Line:
 def _advantage(s: Settings, numbers: TokenNumbers, advantage: float) -> Line:
     """ "= (1.00 − 0.38)/0.52 = +1.19": the divisor is the quotient of the recorded numbers."""
     value: Line = [(stripped(advantage), "won")]
+    if numbers.withheld:
+        return [("= ", "plain"), *value, (": its credit is taken away", "note")]
     if numbers.returned is None:
         return [("= ", "plain"), *value]
     if is_own(s.scale_rewards):

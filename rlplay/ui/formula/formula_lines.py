@@ -58,6 +58,8 @@ class TokenNumbers:
     place: int = 0
     """The token's index in its answer."""
     reached: Phase = "sample"
+    withheld: bool = False
+    """Whether its credit is taken away, so that no formula gives the advantage."""
     """The last phase of the update that has a record."""
 
     def values(self) -> Mapping[str, Array] | None:

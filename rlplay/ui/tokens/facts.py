@@ -113,6 +113,11 @@ class AnswerFacts:
         """A token's value of a lens; None before its phase, or if it is not finite."""
         return value_at(self._lens(name), token)
 
+    def withheld(self, token: int) -> bool:
+        """Whether a token's credit is taken away."""
+        whole = self._whole.sampled
+        return whole is not None and int(whole.offsets[self._completion]) + token in self._whole.withheld
+
     def _lens(self, name: str) -> Array | None:
         if name not in self._lenses:
             self._lenses[name] = LENSES[name].values(self.update)
@@ -176,6 +181,7 @@ class AnswerFacts:
         return TokenNumbers(
             logprob=last["logprobs"],
             advantage=self.value("advantages", token),
+            withheld=self.withheld(token),
             ratio=last["importance_ratio"],
             clip_state=None if clip is None else int(clip),
             kl=last["kl"],

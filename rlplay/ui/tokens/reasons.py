@@ -53,7 +53,7 @@ def thought(facts: AnswerFacts, token: int, word: str) -> str:
 def reasons(update: Update, completion: int, facts: AnswerFacts, token: int, s: Settings, numbers: TokenNumbers) -> str:
     """Why the update treats a token as it does, as far as the update has come: some short sentences, "" at first."""
     said = [] if update.scored is None else [_earned(update, update.scored, completion, s)]
-    if update.withheld and update.sampled and update.sampled.offsets[completion] + token in update.withheld:
+    if facts.withheld(token):
         said.append(f"The credit of this {update.step_word} is taken away, so it does not pull.")
     elif s.axes_known and numbers.advantage is not None:
         said.append(_judged(update, completion, s, numbers))
