@@ -272,9 +272,9 @@ class Session:
 
     def colour_shares(self) -> None:
         """Let the tokens of the update whose shares are known have them."""
-        for update in (self.shown, self.run.updates.get(self.teachers.by)):
-            self.teachers.colour(update)
-        self.touch("look")
+        looked_at = self.shown, self.run.updates.get(self.teachers.by)
+        if True in {self.teachers.colour(each) for each in looked_at}:  # both of them, whichever changed
+            self.touch("look")
 
     def _record(self, record: AnyRecord) -> None:
         if isinstance(record, Rewound):

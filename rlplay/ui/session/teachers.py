@@ -83,12 +83,17 @@ class Teachers:
         end = scale_end(taught.shares)
         return replace(lens, title=f"Share in {subject.name}", low=-end, high=end)
 
-    def colour(self, update: Update | None) -> None:
-        """Give the update that is looked at its shares, for the lens; take those of another question away."""
-        taught = self.taught
-        if update is not None:
-            fits = taught is not None and taught.by == update.number and len(taught.shares) == update.tokens
-            update.shares = taught.shares if taught is not None and fits else None
+    def colour(self, update: Update | None) -> bool:
+        """Give the update that is looked at its shares, for the lens; take those of another question away.
+
+        Returns whether that changed anything.
+        """
+        if update is None:
+            return False
+        taught, before = self.taught, update.shares
+        fits = taught is not None and taught.by == update.number and len(taught.shares) == update.tokens
+        update.shares = taught.shares if taught is not None and fits else None
+        return update.shares is not before
 
     # Questions
 
