@@ -58,9 +58,9 @@ class TokenNumbers:
     place: int = 0
     """The token's index in its answer."""
     reached: Phase = "sample"
+    """The last phase of the update that has a record."""
     withheld: bool = False
     """Whether its credit is taken away, so that no formula gives the advantage."""
-    """The last phase of the update that has a record."""
 
     def values(self) -> Mapping[str, Array] | None:
         """The answer's arrays; None before all inputs of a surrogate are known."""
