@@ -109,7 +109,7 @@ def test_only_recorded_answers_have_shares(tmp_path: Path) -> None:
 
 BREAKS = [
     (TeacherWatch, "step_begins"), (TeacherWatch, "ends"), (TeacherWatch, "_clipped"), (LentModel, "check"),
-    (LentModel, "gradient"), (Online, "_batch"), (Online, "_keep"), (watch, "why_not"), (taught, "along"),
+    (LentModel, "gradient"), (Online, "_batch"), (Online, "_keep"), (watch, "why_not"), (taught, "best_difference"),
 ]  # fmt: skip
 
 

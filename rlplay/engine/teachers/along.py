@@ -20,30 +20,20 @@ from rlplay.engine.out_of_memory import is_out_of_memory
 from rlplay.engine.state import State
 from rlplay.engine.teachers.lent import lent
 from rlplay.engine.teachers.reading import Reading, reading
-from rlplay.engine.teachers.steps_taken import Vector
-
-WIDTHS = 6
-"""That are tried, at most; each costs two passes."""
-NEAR = {torch.float64: 1e-7, torch.float32: 2e-3}
-"""How far, relative, what all tokens did may be from what is known of it, by the precision of the weights."""
-_WIDE = 3.0
-"""A width moves log-probabilities by about this many times ∛ε, where rounding and curvature cost alike."""
-_FAR = 16
-"""A width that moves so many times less than that is too small."""
-_HARDLY = 1 / 5
-"""Of sums that cancel, the share of the sum of all absolute values that counts as their size."""
+from rlplay.first_order import Vector, best_difference, off_by
 
 
 @dataclass
 class Along:
     """What the `tokens` [R, L], float64 on the CPU, and the `others` of a loss change along a direction.
 
-    `off` is how far their sum is from what is known of it, relative to it.
+    `off` is how far their sum is from what is known of it, relative to it; `moved` how far the most moved token went.
     """
 
     tokens: Tensor
     others: dict[str, float]
     off: float
+    moved: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -67,29 +57,24 @@ class Question:
 @torch.no_grad()
 def along(question: Question, state: State, batch: Batch) -> Along:
     """The changes, as a pass of the state with other weights computes them."""
-    precision = next(iter(question.direction.values())).dtype
-    wanted = _WIDE * torch.finfo(precision).eps ** (1 / 3)
-    width, tried = wanted / question.guess, list[Along]()
-    while len(tried) < WIDTHS:
+
+    def measure(width: float) -> Along:
         apart = _difference(*(_shifted(question, by, state, batch) for by in (width, -width)))
-        tried.append(_changes(question, {name: change / (2 * width) for name, change in apart.items()}))
-        moved = float(torch.where(question.pulls != 0, apart[""], 0.0).abs().max()) / 2
-        if tried[-1].off <= NEAR[precision] or not moved:
-            break
-        if len(tried) == 1 and (exact := _exactly(question, state, batch)) is not None:
-            return exact
-        # Too near, rounding is all that is seen; too far, the way bends.
-        width *= 0.5 if wanted / _FAR < moved < wanted * 2 else wanted / 4 / moved
-    return min(tried, key=lambda each: each.off)
+        found = _changes(question, {name: change / (2 * width) for name, change in apart.items()})
+        found.moved = float(torch.where(question.pulls != 0, apart[""], 0.0).abs().max()) / 2
+        return found
+
+    precision = next(iter(question.direction.values())).dtype
+    return best_difference(measure, precision, question.guess, lambda: _exactly(question, state, batch))
 
 
 def _changes(question: Question, found: Mapping[str, Tensor]) -> Along:
     """What derivatives come to: those of the log-probabilities have no name, the others theirs."""
     tokens = question.cut * torch.where(question.pulls != 0, question.pulls * found[""], 0.0)
     others = {name: question.cut * float(change) for name, change in found.items() if name}
-    size = max(abs(question.known), _HARDLY * float(tokens.abs().sum()), *map(abs, others.values()), 0.0)
-    off = abs(float(tokens.sum()) + sum(others.values()) - question.known)
-    return Along(tokens, others, off / (size or 1.0))
+    total = float(tokens.sum()) + sum(others.values())
+    off = off_by(total, question.known, float(tokens.abs().sum()), (*others.values(),))
+    return Along(tokens, others, off)
 
 
 def _difference(ahead: Reading, behind: Reading) -> dict[str, Tensor]:

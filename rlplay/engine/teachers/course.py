@@ -11,8 +11,9 @@ from torch import Tensor
 from rlplay.engine.stages import stage_at
 from rlplay.engine.target_value import check_target
 from rlplay.engine.teachers.past import Past, moments_after
-from rlplay.engine.teachers.steps_taken import Rates, Vector, dot, rates_of, slope_of
+from rlplay.engine.teachers.steps_taken import Rates, rates_of, slope_of
 from rlplay.engine.weights_after import at_hand, weights_after
+from rlplay.first_order import Vector, dot
 from rlplay.trace.teachers import Move, Target, TaughtCourse, TeachCourse
 
 _FORGOTTEN = 200

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rlplay.engine.stages import stage_at
 from rlplay.engine.teachers.past import Past, moments_after
-from rlplay.engine.teachers.steps_taken import Vector, dot
 from rlplay.engine.teachers.update_taken import UpdateTaken
+from rlplay.first_order import Vector, dot
 
 _FORGOTTEN = 200
 """Steps after which Adam has kept less than a billionth of a gradient."""

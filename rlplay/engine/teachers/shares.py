@@ -18,8 +18,9 @@ from rlplay.engine.teachers.along import Question, along
 from rlplay.engine.teachers.past import Past
 from rlplay.engine.teachers.reading import has_others
 from rlplay.engine.teachers.recorded_batch import unflattened
-from rlplay.engine.teachers.steps_taken import StepTaken, Vector, dot
+from rlplay.engine.teachers.steps_taken import StepTaken
 from rlplay.engine.teachers.update_taken import UpdateTaken
+from rlplay.first_order import Vector, dot
 from rlplay.trace.records import Array
 
 

@@ -6,7 +6,6 @@ size of the model wait on the host.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -21,12 +20,10 @@ from rlplay.engine.state import State
 from rlplay.engine.target_value import target_value
 from rlplay.engine.teachers.lent import lent
 from rlplay.engine.teachers.recorded_batch import training
+from rlplay.first_order import Vector, dot, gradient_taken, step_sizes
 from rlplay.trace.records import Stepped
 from rlplay.trace.teachers import Target
 from rlplay.trace.update import Update
-
-Vector = dict[str, Tensor]
-"""A number for every trained weight, by its name in `State.parameters`; weights that are not named have 0."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +64,6 @@ class StepTaken:
     sizes: tuple[float, float]
     first_order: float
     decay: float
-
-
-def dot(a: Vector, b: Vector) -> float:
-    """Σ a·b over the weights that both have, added up in float64."""
-    return math.fsum(_dot(a[name], b[name]) for name in a if name in b)
-
-
-def _dot(a: Tensor, b: Tensor) -> float:
-    if a.device.type == "mps":  # which has no float64
-        a, b = a.cpu(), b.cpu()
-    return float((a * b).sum(dtype=torch.float64))
 
 
 @torch.no_grad()
@@ -152,12 +138,9 @@ def taken(
         if now is None or now.steps == before.steps[name]:
             continue  # no gradient has reached it in this step
         now, held = _on(now, slope.device), before.weights[name].to(slope.device)
-        size = 1 / ((now.second / (1 - own.beta2**now.steps)).sqrt() + own.eps)
-        # Where there has never been a gradient nothing has moved, and P would be 1/ε.
-        size = torch.where(now.second > 0, size, 0.0)
-        size *= -rate * (1 - own.beta1) / (1 - own.beta1**now.steps)
+        size = step_sizes(now.second, rate, (own.beta1, own.beta2), own.eps, now.steps)
         first = before.first[name].to(slope.device) if name in before.first else torch.zeros_like(slope)
-        gradient = (now.first - own.beta1 * first) / (1 - own.beta1)
+        gradient = gradient_taken(first, now.first, own.beta1)
         slopes[name], pulled[name] = (size * slope).cpu(), gradient.cpu()
         steep -= dot({"": size * slope}, {"": slope})
         pull -= dot({"": size * gradient}, {"": gradient})

@@ -10,8 +10,8 @@ from rlplay.engine.stages import stage_at
 from rlplay.engine.teachers.momentum import by_update, of_momentum
 from rlplay.engine.teachers.past import Past
 from rlplay.engine.teachers.shares import Shares, directions, directions_from, shares
-from rlplay.engine.teachers.steps_taken import Vector
 from rlplay.engine.teachers.update_taken import UpdateTaken, update_taken
+from rlplay.first_order import Vector
 from rlplay.trace.teachers import Taught, Teach
 
 

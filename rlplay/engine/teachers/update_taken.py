@@ -16,7 +16,6 @@ from rlplay.engine.teachers.steps_taken import (
     Before,
     Reached,
     StepTaken,
-    Vector,
     exact_weights,
     first_moments,
     rates_of,
@@ -28,6 +27,7 @@ from rlplay.engine.teachers.steps_taken import (
     value_of,
 )
 from rlplay.engine.weights_after import at_hand, weights_after
+from rlplay.first_order import Vector
 from rlplay.trace.teachers import Target
 from rlplay.trace.update import Update
 

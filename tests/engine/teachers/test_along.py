@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from rlplay import first_order
 from rlplay.engine.teachers import along, shares
 from rlplay.trace.teachers import Target
 from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught, update_of
@@ -25,7 +26,7 @@ def test_a_pass_in_forward_mode_finds_what_differences_do(
     driver.advance("update", 2, never)
     target = targets_of(update_of(records, 2))[1]
     by_difference = taught(driver, target, 2)
-    monkeypatch.setattr(along, "NEAR", dict.fromkeys(along.NEAR, -1.0))
+    monkeypatch.setattr(first_order, "NEAR", dict.fromkeys(first_order.NEAR, -1.0))
     exact = taught(driver, target, 2)
     assert not np.array_equal(exact.shares, by_difference.shares)
     np.testing.assert_allclose(exact.shares, by_difference.shares, atol=1e-5 * np.abs(exact.shares).max())
@@ -49,14 +50,14 @@ def test_all_tokens_together_did_what_the_moments_say(
         return part
 
     monkeypatch.setattr(shares, "along", seen)
-    monkeypatch.setattr(along, "WIDTHS", 1)
+    monkeypatch.setattr(first_order, "WIDTHS", 1)
     monkeypatch.setattr(along, "_exactly", lambda *_: None)
     first, *_, whole, text = targets_of(update_of(records, 2))
     longer = Target(text.prompt_ids * 2, text.answer_ids, text.places)
     for target in (first, whole, text, longer):
         taught(driver, target, 2)
     assert len(offs) == 8
-    assert max(offs) <= along.NEAR[torch.float64]
+    assert max(offs) <= first_order.NEAR[torch.float64]
 
 
 @pytest.mark.parametrize("error", [NotImplementedError("no forward mode"), None])
@@ -64,7 +65,7 @@ def test_a_model_without_forward_mode_gets_other_widths(
     start: Start, monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
     """The first width is too wide on purpose."""
-    monkeypatch.setattr(along, "_WIDE", 100.0)
+    monkeypatch.setattr(first_order, "_WIDE", 100.0)
     driver, records = start(algorithm="grpo")
     driver.advance("update", 2, never)
     widths, shifted = list[float](), along._shifted
@@ -82,7 +83,7 @@ def test_a_model_without_forward_mode_gets_other_widths(
     found = taught(driver, targets_of(update_of(records, 2))[1], 2)
     assert found.predicted == pytest.approx(found.first_order, rel=0.02)
     assert (len(set(widths)) == 1) == (error is None)
-    assert len(set(widths)) <= along.WIDTHS
+    assert len(set(widths)) <= first_order.WIDTHS
 
 
 def test_memory_that_is_short_in_forward_mode_is_no_missing_operation(
@@ -94,7 +95,7 @@ def test_memory_that_is_short_in_forward_mode_is_no_missing_operation(
     def full(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(along, "NEAR", dict.fromkeys(along.NEAR, -1.0))
+    monkeypatch.setattr(first_order, "NEAR", dict.fromkeys(first_order.NEAR, -1.0))
     monkeypatch.setattr(along, "_dual", full)
     with pytest.raises(ValueError, match="memory is short"):
         taught(driver, targets_of(update_of(records, 2))[0], 2)

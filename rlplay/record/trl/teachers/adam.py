@@ -7,9 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-Weights = dict[str, Tensor]
-"""Numbers of trained weights, by their names here: group and place in it."""
-
 
 class Adam:
     """The trained weights of an optimizer, their moments, and the settings of their groups."""

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlplay.first_order import Vector
 from rlplay.record.trl import compat
-from rlplay.record.trl.teachers.adam import Weights
 from rlplay.record.trl.teachers.kept import Forward
 from rlplay.trace.targets import check_target
 from rlplay.trace.teachers import Target
@@ -25,7 +25,7 @@ class LentModel:
         self.device: torch.device = next(iter(parameters.values())).device
 
     @property
-    def live(self) -> Weights:
+    def live(self) -> Vector:
         """The trained weights as the trainer has them."""
         return self._live
 
@@ -38,7 +38,7 @@ class LentModel:
         )
         check_target(target, readable, writable, int(config.max_position_embeddings))
 
-    def give(self, weights: Weights) -> None:
+    def give(self, weights: Vector) -> None:
         """Replace some trained weights, on the device that they are on; all others are the trainer's."""
         for name, parameter in self._parameters.items():
             parameter.data = weights.get(name, self._live[name])
@@ -57,7 +57,7 @@ class LentModel:
         value: Tensor = found.log_probs.sum()  # TRL writes 0 where no label is
         return value
 
-    def gradient(self, target: Target) -> tuple[float, Weights]:
+    def gradient(self, target: Target) -> tuple[float, Vector]:
         """The target's value, and its derivative by each trained weight that it depends on."""
         with torch.enable_grad():
             value = self.value(target)
@@ -68,7 +68,7 @@ class LentModel:
 
 @contextmanager
 def lent(trainer: Any, parameters: dict[str, nn.Parameter]) -> Iterator[LentModel]:
-    """The trainer's model, to be asked. Weights, modes, gradients and random numbers are then as they were."""
+    """The trainer's model, to be asked. Vector, modes, gradients and random numbers are then as they were."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     modes = {module: module.training for module in model.modules()}
     whole = all(each.dtype == torch.float32 for each in model.parameters() if each.is_floating_point())

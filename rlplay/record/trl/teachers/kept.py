@@ -8,7 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from rlplay.record.trl.teachers.adam import Adam, Weights
+from rlplay.first_order import Vector
+from rlplay.record.trl.teachers.adam import Adam
 from rlplay.trace.records import Array
 
 Forward = Callable[..., Any]
@@ -34,9 +35,9 @@ class Pass:
 class KeptStep:
     """An optimizer step, by the names of the weights that it moved."""
 
-    weights: Weights  # before it, on the CPU
-    moments: Weights  # the first moments before it, on the CPU; in the first step those of all weights
-    squares: Weights  # the second moments before it, on the CPU; empty in the first step, where nobody needs them
+    weights: Vector  # before it, on the CPU
+    moments: Vector  # the first moments before it, on the CPU; in the first step those of all weights
+    squares: Vector  # the second moments before it, on the CPU; empty in the first step, where nobody needs them
     settings: dict[str, dict[str, float]]
     clip: float  # the factor that made the gradient shorter
 
@@ -59,7 +60,7 @@ class KeptUpdate:
     batch: KeptBatch
 
 
-def copied(adam: Adam, names: list[str], which: str = "") -> Weights:
+def copied(adam: Adam, names: list[str], which: str = "") -> Vector:
     """A copy on the CPU of the weights, or of one of their moments."""
     found = ((name, adam.moment(name, which) if which else adam.parameters[name].detach()) for name in names)
     return {name: each.to("cpu", copy=True) for name, each in found}

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from rlplay.record.trl.teachers.adam import Adam, Weights
+from rlplay.first_order import Vector, best_difference, dot, gradient_taken, off_by, step_sizes
+from rlplay.record.trl.teachers.adam import Adam
 from rlplay.record.trl.teachers.as_it_was import LentModel
-from rlplay.record.trl.teachers.first_order import Difference, along, apart, dot, off_by, pull
+from rlplay.record.trl.teachers.difference import Difference, apart
 from rlplay.record.trl.teachers.kept import KeptStep, KeptUpdate, Pass
 from rlplay.trace.records import Array
 from rlplay.trace.teachers import Target, Taught, Teach
@@ -48,10 +50,10 @@ class _Sums:
         self.value = self.first_order = self.decay = self.bonus = 0.0
         """The target before the step at hand, and what the steps from there on did to it."""
         self.shares = [np.zeros(length) for length in kept.batch.lengths]
-        self._pulls: Weights = {}  # what each number of the first moments at hand adds to the target
-        self._base: Weights = {}  # before the step at hand, of those weights that it or a later one moves
-        self._squares: Weights = {}  # the second moments after it, where the optimizer has later ones
-        self._firsts: Weights = {}  # the first moments, too
+        self._pulls: Vector = {}  # what each number of the gradient at hand adds to the target
+        self._base: Vector = {}  # before the step at hand, of those weights that it or a later one moves
+        self._squares: Vector = {}  # the second moments after it, where the optimizer has later ones
+        self._firsts: Vector = {}  # the first moments, too
 
     def add(self, target: Target, step: KeptStep, passes: Sequence[Pass]) -> None:
         """Go on to the step before."""
@@ -70,32 +72,38 @@ class _Sums:
     def _moved(self, setting: Mapping[str, float], name: str, slope: Tensor, after: Tensor) -> None:
         """How a weight's step moved the target."""
         before, squares = self._base[name], self._squares.get(name)
-        self.first_order += dot(slope, after - before)
-        self.decay -= setting["lr"] * setting["decay"] * dot(slope, before)
-        own = pull(slope, self._adam.moment(name, "exp_avg_sq") if squares is None else squares.to(slope), setting)
+        self.first_order += dot({name: slope}, {name: after - before})
+        self.decay -= setting["lr"] * setting["decay"] * dot({name: slope}, {name: before})
+        second = self._adam.moment(name, "exp_avg_sq") if squares is None else squares.to(slope)
+        betas = setting["beta1"], setting["beta2"]
+        own = slope * step_sizes(second, setting["lr"], betas, setting["eps"], setting["count"])
         self._pulls[name] = own + self._pulls[name] if name in self._pulls else own
 
-    def _learned(self, step: KeptStep, passes: Sequence[Pass], slopes: Weights) -> None:
+    def _learned(self, step: KeptStep, passes: Sequence[Pass], slopes: Vector) -> None:
         """The shares of the step's tokens; where its loss has no slope, they are 0."""
-        direction, known = Weights(), 0.0
+        direction, known = Vector(), 0.0
         for name in self._pulls.keys() & step.weights.keys():
-            pulled, kept = self._pulls[name], step.settings[name]["beta1"]
-            direction[name] = pulled * (step.clip * (1 - kept))
-            after = self._firsts[name] if name in self._firsts else self._adam.moment(name, "exp_avg")
-            known += dot(pulled, after.to(pulled)) - kept * dot(pulled, step.moments[name].to(pulled))
+            pulled, before = self._pulls[name], step.moments[name].to(self._model.device)
+            after = self._firsts[name].to(before) if name in self._firsts else self._adam.moment(name, "exp_avg")
+            known += dot({name: pulled}, {name: gradient_taken(before, after, step.settings[name]["beta1"])})
+            direction[name] = pulled * step.clip
         passes = [one for one in passes if one.gradient.any() or one.by_entropy is not None]
+        if not passes:
+            return
 
-        def measure(distance: float) -> Difference:
+        def measure(width: float) -> Difference:
             self._go_on()
             again = [_again(one, self._model) for one in passes]
-            found = apart(direction, self._base, distance, self._model.give, again)
-            found.off = off_by(
-                [part for one, each in zip(passes, found.slopes, strict=True) for part in _of(one, each)], known
-            )
+            found = apart(direction, self._base, width, self._model.give, again)
+            parts = [_of(one, each) for one, each in zip(passes, found.slopes, strict=True)]
+            others = tuple(float(each.sum()) for _, *by_entropy in parts for each in by_entropy)
+            total, sizes = (sum(float(of(tokens).sum()) for tokens, *_ in parts) for of in (np.asarray, np.abs))
+            found.off = off_by(total + sum(others), known, sizes, others)
             return found
 
-        guess = sum(dot(direction[name], slope) for name, slope in slopes.items() if name in direction)
-        for one, each in zip(passes, along(measure, guess).slopes if passes else [], strict=True):
+        guess = abs(dot(direction, slopes)) or 1.0
+        best = best_difference(measure, torch.float32, guess)
+        for one, each in zip(passes, best.slopes, strict=True):
             by_token, *by_entropy = _of(one, each)
             for row, values in one.by_answer(by_token):
                 self.shares[row] += values
@@ -104,7 +112,10 @@ class _Sums:
     def earlier(self) -> float:
         """What the first moments from before the update did."""
         moments = self._kept.steps[0].moments
-        return sum(dot(pulled, moments[name].to(pulled)) for name, pulled in self._pulls.items())
+        return sum(
+            dot({name: pulled}, {name: moments[name].to(pulled)}) / (1 - float(self._adam.setting(name, "betas")[0]))
+            for name, pulled in self._pulls.items()
+        )
 
 
 def _again(one: Pass, model: LentModel) -> Callable[[], list[Tensor]]:

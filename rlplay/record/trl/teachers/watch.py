@@ -93,7 +93,7 @@ class TeacherWatch:
         if kept is None:
             raise ValueError(self._missing or "nothing is kept of this update: let the trainer take the next one")
         if kept.number != question.update:
-            raise ValueError(f"only the newest update, {kept.number}, is kept; pause before you ask")
+            raise ValueError(f"only the newest update, {kept.number}, is kept; pause, and ask once it is shown")
 
         def go_on() -> None:
             if interrupted():
