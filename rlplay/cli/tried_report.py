@@ -63,7 +63,8 @@ def lines(rehearsal: Rehearsal) -> Iterator[str]:
     yield from table(_rows(rehearsal, outcomes), right_aligned=("number", "reward", "gold", "KL"))
     yield ""
     better = "higher" if rehearsal.measure.more else "lower"
-    said = f"The number is that of {rehearsal.measure.name}, its mean over these updates: {better} is better."
+    which = "the largest value in" if rehearsal.measure.wild else "the mean over"
+    said = f"The number is that of {rehearsal.measure.name}, {which} these updates: {better} is better."
     yield from textwrap.wrap(visible(said), WIDTH)
     yield from _tokens(outcomes)
     yield from textwrap.wrap(_helped(outcomes), WIDTH)

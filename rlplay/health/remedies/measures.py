@@ -31,18 +31,18 @@ class Measure:
     least: float = 0.0
     """A difference below which nothing is claimed."""
     wild: bool = False
-    """Whether it leaps from update to update, so that only a large difference says anything."""
+    """Whether it leaps from update to update: then the largest counts, and only a large difference says anything."""
     settles: bool = False
     """Whether a run that has no such number has no such problem."""
 
     def of(self, run: Evidence) -> float | None:
-        """Its mean over the updates of `run`; None if it has none."""
+        """Its mean over the updates of `run`, of a wild one the largest; None if it has none."""
         values = [x for _, x in self.series(run) if math.isfinite(x)]
-        return fmean(values) if values else None
+        return None if not values else max(values) if self.wild else fmean(values)
 
     def shown(self, value: float) -> str:
         """The number as text."""
-        return percent(value) if self.share else number(value)
+        return percent(value) if self.share else number(value, noise=1e-12)
 
 
 def metric(name: str, title: str = "", *, more: bool = False, share: bool = False, place: str = "moved") -> Measure:

@@ -84,8 +84,9 @@ def test_a_number_counts_only_beyond_chance() -> None:
     assert now(1, 1.5, 1.5, 1.5, 1.5) == 1, "the first is sampled before a change of the loss can tell"
     assert gain(REWARD, [], then) == 0
     steps = MEASURES["step too large"]
-    assert gain(steps, [(n, 0.2) for n in range(5)], [(n, 0.4) for n in range(5)]) == 0, "a wild number"
+    assert gain(steps, [(n, 0.25) for n in range(5)], [(n, 0.4) for n in range(5)]) == 0, "a wild number"
     assert gain(steps, [(n, 0.1) for n in range(5)], [(n, 0.4) for n in range(5)]) == 1
+    assert gain(steps, [(n, 0.1) for n in range(5)], [(0, 0.9), *((n, 0.01) for n in range(1, 5))]) == 1, "the largest"
     assert gain(CUT_ANSWERS, [(0, 0.02)], [(0, 0.0)]) == 0, "shares differ by a twentieth or more"
 
 
