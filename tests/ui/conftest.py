@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.ui.patches import no_idle_time, whole_presses
+from tests.ui.patches import no_idle_time, rules_read_once, whole_presses
 
 
 @pytest.fixture(autouse=True)
@@ -19,5 +19,5 @@ def _true_colour(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_idle_time() -> Iterator[None]:
-    with no_idle_time(), whole_presses():
+    with no_idle_time(), rules_read_once(), whole_presses():
         yield
