@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -35,6 +35,18 @@ FROM_REWARDS = [name for name, preset in PRESETS.items() if preset.axes["loss_ty
 FROM_ANSWERS = [name for name, preset in PRESETS.items()
                 if preset.axes["loss_type"] not in ("policy_gradient", *VALUE_LOSSES)]  # fmt: skip
 """The presets that learn from answers that are given or compared."""
+
+KINDS = (
+    "grpo", "grpo-process", "gdpo", "gspo", "trpo", "rlhf-ppo", "vineppo", "sft", "reward-model", "dpo", "kto", "orpo",
+)  # fmt: skip
+"""A preset of every kind: groups, steps, several rewards, whole answers, a trust region, a critic, rollouts, given
+answers, a reward model, pairs with a reference, answers without pairs, pairs without a reference."""
+
+
+def one_of_each_kind(names: Iterable[str]) -> list[Any]:
+    """`names` as parameters of a test; those of which `KINDS` has another one like it are slow."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in KINDS)) for name in names]
+
 
 SMALL: dict[str, Any] = {"num_prompts": 3, "num_generations": 4, "max_completion_length": 10, "learning_rate": 1e-3}
 

@@ -23,7 +23,7 @@ from rlplay.engine.model import load_model
 from rlplay.engine.weights import Weights
 from rlplay.trace.records import AnyRecord, Finished, Notice, Sampled, Started, Stepped
 from rlplay.trace.runfile import RunReader
-from tests.engine.conftest import FROM_ANSWERS, FROM_REWARDS
+from tests.engine.conftest import FROM_ANSWERS, FROM_REWARDS, one_of_each_kind
 from tests.engine.test_update import only
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
@@ -134,7 +134,7 @@ def test_adapters_beside_a_bfloat16_base_are_float32(start: Start) -> None:
     assert math.isfinite(only(Finished, records)[0].metrics["loss"])
 
 
-@pytest.mark.parametrize("name", [*FROM_REWARDS, *FROM_ANSWERS])
+@pytest.mark.parametrize("name", one_of_each_kind([*FROM_REWARDS, *FROM_ANSWERS]))
 @pytest.mark.usefixtures("opinionated")
 def test_every_algorithm_trains_in_it(start: Start, name: str) -> None:
     """As it is the default on a GPU."""

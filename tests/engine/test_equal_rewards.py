@@ -24,7 +24,7 @@ from rlplay.health.health_of_run import Health
 from rlplay.trace.records import Credited, Finished, Sampled
 from rlplay.trace.run import Run
 from rlplay.trace.update import Update
-from tests.engine.conftest import FROM_REWARDS
+from tests.engine.conftest import FROM_REWARDS, one_of_each_kind
 from tests.engine.test_more_axes import records_of
 from tests.engine.test_process import batch_of
 
@@ -126,7 +126,7 @@ def test_large_rewards_that_differ_by_hundredths_are_not_equal() -> None:
     np.testing.assert_allclose(found, (steps - 3.5) / (steps.std(ddof=1) + 1e-2), rtol=1e-5)
 
 
-@pytest.mark.parametrize("algorithm", [*COMPARING, "vineppo"])
+@pytest.mark.parametrize("algorithm", one_of_each_kind([*COMPARING, "vineppo"]))
 def test_no_weight_changes_and_the_screen_agrees(start: Callable[..., Any], algorithm: str) -> None:
     driver, records = start(reward="same", algorithm=algorithm, learning_rate=0.1, num_generations=8, **ALONE)
     before = {name: p.detach().clone() for name, p in driver._state.lm.policy.named_parameters()}

@@ -22,7 +22,7 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
 """Algorithms, and what their losses have besides the tokens' log-probabilities."""
 
 
-@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("steps", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("given", "rest"), CASES, ids=[given["algorithm"] for given, _ in CASES])
 def test_in_float64_they_add_up(start: Start, given: dict[str, Any], rest: set[str], steps: int) -> None:
     driver, records = start(architecture="gpt2", **{"num_minibatches": 1, "num_iterations": steps} | given)
