@@ -81,12 +81,12 @@ def best_difference(
     while len(tried) < WIDTHS:
         found = measure(width)
         tried.append(found)
-        if found.off <= NEAR[precision] or not found.moved:
+        if found.off <= NEAR[precision]:
             break
         if len(tried) == 1 and (better := exact()) is not None:
             return better
-        # Too near, rounding is all that is seen; too far, the way bends.
-        there = found.moved if math.isfinite(found.moved) else 1e3 * wanted
+        # Too near, rounding is all that is seen, or nothing moves at all; too far, the way bends.
+        there = max(found.moved, wanted / 1e3) if math.isfinite(found.moved) else 1e3 * wanted
         width *= 0.5 if wanted / _FAR < there < wanted * 2 else wanted / 4 / there
     return min(tried, key=lambda each: each.off)
 

@@ -89,7 +89,10 @@ def _guess(step: StepTaken, v: Vector, pulls: Tensor) -> float:
     """By how much v changes the log-probability of a token, about: by the size of v times that of the token's gradient.
 
     That is the target's own or, if it is larger, the gradient's as if those of all tokens were orthogonal. 0 if v is 0.
+    A step of learning rate 0 has no metric, and what it leaves in the momentum still counts in the later ones.
     """
-    (own, whole), usual = step.sizes, math.sqrt(float(pulls.square().sum()))
-    longer = math.sqrt(dot(v, v) / (dot(step.slopes, step.slopes) or 1.0))
-    return own * longer * max(own, whole / (usual or 1.0))
+    (own, whole), usual = step.sizes, math.sqrt(float(pulls.square().sum())) or 1.0
+    if not own:
+        return math.sqrt(dot(v, v) * dot(step.pulled, step.pulled)) / usual
+    longer = math.sqrt(dot(v, v) / dot(step.slopes, step.slopes))
+    return own * longer * max(own, whole / usual)

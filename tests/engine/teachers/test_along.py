@@ -86,6 +86,22 @@ def test_a_model_without_forward_mode_gets_other_widths(
     assert len(set(widths)) <= first_order.WIDTHS
 
 
+@pytest.mark.parametrize("forward_mode", [True, False])
+def test_a_width_at_which_nothing_moves_is_no_answer(
+    start: Start, monkeypatch: pytest.MonkeyPatch, forward_mode: bool
+) -> None:
+    """So narrow that the weights stay as they are: where a gradient nearly cancels, Adam divides by almost nothing."""
+    monkeypatch.setattr(first_order, "_WIDE", 1e-9)
+    if not forward_mode:
+        monkeypatch.setattr(along, "_exactly", lambda *_: None)
+    driver, records = start(algorithm="grpo")
+    driver.advance("update", 2, never)
+    found = taught(driver, targets_of(update_of(records, 2))[1], 2)
+    assert found.shares.any()
+    if forward_mode:
+        assert found.predicted == pytest.approx(found.first_order, rel=0.02)
+
+
 def test_memory_that_is_short_in_forward_mode_is_no_missing_operation(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

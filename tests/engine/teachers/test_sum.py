@@ -91,3 +91,19 @@ def test_a_learning_rate_of_0_teaches_nothing(start: Start) -> None:
     found = taught(driver, targets_of(update_of(records, 2))[0], 2)
     assert (found.batch, found.earlier, found.first_order, found.measured) == (0, 0, 0, 0)
     assert not found.shares.any()
+
+
+@pytest.mark.parametrize("minibatches", [1, 3])
+def test_a_step_of_learning_rate_0_counts_in_the_later_ones(start: Start, minibatches: int) -> None:
+    """As the first one of a warm-up: it moves nothing itself, and the momentum keeps its gradient."""
+    driver, records = start(
+        architecture="gpt2", warmup_steps=3, lr_scheduler_type="linear", num_iterations=3, num_minibatches=minibatches
+    )
+    in_float64(driver)
+    driver.advance("update", 1, never)
+    update = update_of(records, 1)
+    assert update.steps[0].metrics["learning_rate"] == 0
+    for target in targets_of(update):
+        found = taught(driver, target, 1)
+        assert found.predicted == pytest.approx(found.first_order, rel=1e-4)
+        assert abs(found.first_order) > 1e-4
