@@ -23,6 +23,8 @@ _WIDE = 3.0
 """A width moves log-probabilities by about this many times ∛ε, where rounding and curvature cost alike."""
 _FAR = 16
 """A width that moves so many times less than that is too small."""
+_UNSEEN = 256
+"""And one that moves so many times less shows rounding, whose large numbers cancel as if they were right."""
 _HARDLY = 1 / 5
 """Of sums that cancel, the share of the sum of all absolute values that counts as their size."""
 
@@ -77,18 +79,22 @@ def best_difference(
     `precision` is that of the weights; `guess` is how much a number may change in a width of 1.
     """
     wanted = _WIDE * torch.finfo(precision).eps ** (1 / 3)
+
+    def unseen(found: D) -> bool:
+        return found.moved < wanted / _UNSEEN and found.off > 0
+
     width, tried = wanted / guess, list[D]()
     while len(tried) < WIDTHS:
         found = measure(width)
         tried.append(found)
-        if found.off <= NEAR[precision]:
+        if found.off <= NEAR[precision] and not unseen(found):
             break
         if len(tried) == 1 and (better := exact()) is not None:
             return better
         # Too near, rounding is all that is seen, or nothing moves at all; too far, the way bends.
         there = max(found.moved, wanted / 1e3) if math.isfinite(found.moved) else 1e3 * wanted
         width *= 0.5 if wanted / _FAR < there < wanted * 2 else wanted / 4 / there
-    return min(tried, key=lambda each: each.off)
+    return min(tried, key=lambda each: (unseen(each), each.off))
 
 
 def off_by(total: float, known: float, sizes: float, others: tuple[float, ...] = ()) -> float:
