@@ -68,6 +68,24 @@ def compared(t: Terminal) -> None:
     t.settle()
 
 
+def teachers(t: Terminal) -> None:
+    """Who taught a token of the third update, as the engine answers."""
+    _updates(t, 3)
+    t.press("Y")
+    t.wait_for("measured", timeout=120)
+    t.settle()
+
+
+def repair(t: Terminal) -> None:
+    """A learning rate that is too large, and what became of the run with smaller ones."""
+    _updates(t, 5)
+    t.press("h")
+    t.wait_for("try a repair", timeout=60)
+    t.press("!")
+    t.wait_for("elped", timeout=240)
+    t.settle()
+
+
 def pressed(*keys: str, updates: int = 0) -> Callable[[Terminal], None]:
     """A scene that these keys, one after the other, lead to; of a live run after so many updates."""
 
@@ -105,6 +123,8 @@ SCENES = {
     "clipping": Scene((112, 36), CLIPS, clipped, 4),
     "compared": Scene((160, 45), THINK, compared),
     "health": Scene((112, 34), [*SUMS, "--reward", "tests/sick/rewards.py:as_text"], pressed("h"), 4),
+    "teachers": Scene((160, 40), THINK, teachers),
+    "repair": Scene((112, 34), [*THINK, "--set", "learning_rate=0.02"], repair),
     "weights": Scene((112, 34), THINK, pressed("W", updates=2)),
     "timeline": Scene((112, 34), THINK, pressed("g"), 8),
     "learning-map": Scene((112, 34), THINK, pressed("E"), 10),

@@ -75,6 +75,7 @@ def measured(way: str, model: Path, device: str, answers: int, length: int) -> d
     from rlplay.engine.weights import Weights
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.records import AnyRecord, Finished, Sampled
+    from rlplay.trusted import follow
 
     if device == "cpu":
         stopwatch.time = SimpleNamespace(perf_counter=time.process_time)  # type: ignore[assignment]
@@ -83,6 +84,7 @@ def measured(way: str, model: Path, device: str, answers: int, length: int) -> d
     settings |= {"num_prompts": answers // 8, "num_generations": 8, "max_completion_length": length}
     reward = model / "uneven.py"
     reward.write_text(_REWARD)
+    follow([str(reward)])
     scenario = Scenario(
         name="scale", title="", question="", model=str(model), task="arithmetic", reward=[f"{reward}:uneven"],
         settings=settings, eval_every=0, max_updates=_UPDATES,

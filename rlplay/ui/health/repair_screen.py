@@ -147,7 +147,8 @@ your own. `+` and `-` choose how many updates are tried, `enter` tries. `esc` en
             self._at = tried.candidates.index(tried.best)
         ends = scale(tried)
         bars = "" if ends is None else f" · bars from {' to '.join(map(tried.measure.shown, ends))}"
-        number = f"\n\n{tried.measure.name}, mean of the updates{bars}"
+        which = "largest" if tried.measure.wild else "mean"
+        number = f"\n\n{tried.measure.name}, {which} of the updates{bars}"
         said = Content.assemble(keyed(summary(tried, lost, self._trains)), (number, "$text-muted"))
         shown = shown_tokens(tried, tried.candidates[self._at], self._shown, width, self._session.step_word)
         self.query_one("#summary", SteadyStatic).say(said)
