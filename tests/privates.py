@@ -72,11 +72,22 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from (str(node.module), *(f"{node.module}.{each.name}" for each in node.names))
 
 
+def ancestors(module: str) -> Iterator[str]:
+    """The modules of rlplay whose classes those of a module derive from, over several generations."""
+    tree = modules()[module]
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    bases = {base.id for each in classes for base in each.bases if isinstance(base, ast.Name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in modules() and bases & {each.name for each in node.names}:
+            yield node.module
+            yield from ancestors(node.module)
+
+
 def foreign(module: str) -> set[str]:
-    """The private names that a module uses and that neither itself nor a module that it imports defines."""
+    """The private names that a module uses and that neither itself, nor what it imports or inherits from, defines."""
     sources = modules()
     own = defined(sources[module])
-    for each in imported(sources[module]):
+    for each in {*imported(sources[module]), *ancestors(module)}:
         own |= defined(sources[each]) if each in sources else set()
     return set(used(sources[module])) - own
 
