@@ -16,7 +16,7 @@ from textual.theme import Theme
 
 from rlplay import user_preferences
 from rlplay.ui import help_actions, run_actions
-from rlplay.ui.compat import lend_caches, notifications_of
+from rlplay.ui.compat import end_timers, lend_caches, notifications_of
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.idle_tasks import IdleTasks
 from rlplay.ui.key_queue import KeyQueue
@@ -107,6 +107,7 @@ class RlplayApp(GatedApp):
         self._themes: tuple[int, dict[str, Theme]] = -1, {}
         self._in_use: tuple[str, Theme] | None = None
         lend_caches()
+        end_timers()
         super().__init__()
         if self.theme == "textual-dark":
             self.theme = THEMES[0].name

@@ -9,6 +9,7 @@ slower way: each part says what is lost. `tests/ui/test_compat.py` says which na
 - `ListedPalette`: a palette that lists its commands at once, and may be closed while it searches.
 - `resize_content`: lines that come and go without a new layout of the screen.
 - `lend_caches`: lines that make a cache when they first need it.
+- `end_timers`: notifications that end while they are made.
 - `lines_of`, `notifications_of`: what is on the screen.
 """
 
@@ -31,12 +32,14 @@ from textual.command import Command, CommandList, CommandPalette
 from textual.events import ScreenResume
 from textual.filter import LineFilter
 from textual.geometry import Region, Size
+from textual.message_pump import MessagePump
 from textual.notifications import Notification
 from textual.reactive import Reactive
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, LoadingIndicator
 
@@ -328,6 +331,23 @@ def _cache(self: Strip, name: str) -> FIFOCache[Any, Any]:
     cache: FIFOCache[Any, Any] = FIFOCache(_CACHES[name])
     setattr(self, name, cache)
     return cache
+
+
+_SOON = 0.1
+"""Seconds that a timer has if its time is over before it begins."""
+_set_timer = MessagePump.set_timer
+
+
+def end_timers() -> None:
+    """Let every timer of this process end. Textual's loop for one with less than no time does not, and holds the app.
+
+    A notification asks for such a timer if its own time is over between two lines of Textual's.
+    """
+    MessagePump.set_timer = _set_timer_soon  # type: ignore[method-assign]
+
+
+def _set_timer_soon(self: MessagePump, delay: float, *given: Any, **more: Any) -> Timer:
+    return _set_timer(self, delay if delay > 0 else _SOON, *given, **more)
 
 
 def lines_of(app: App[Any]) -> list[Strip]:

@@ -145,6 +145,14 @@ async def test_a_closed_dialogue_leaves_no_lines_behind() -> None:
         await until(pilot, gone)  # a timer knows the dialogue a little longer
 
 
+@pytest.mark.timeout(60)  # Textual's own loop would never end
+async def test_a_timer_whose_time_is_over_ends() -> None:
+    ended: list[bool] = []
+    async with on_screen() as (app, _, pilot):
+        app.set_timer(-0.003, lambda: ended.append(True))
+        await until(pilot, lambda: ended)
+
+
 def test_every_name_that_is_used_is_tested() -> None:
     names = {name for _, name, _ in USED} | {"_context", "_styles_cache"} | {*compat._CACHES}
     both = "rlplay.ui.compat", "rlplay.ui.terminal.compat"
