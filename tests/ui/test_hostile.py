@@ -130,6 +130,9 @@ async def test_nothing_in_a_live_run_is_obeyed_on_any_screen(
         open_first(app.play)
         await tour.look()
         await tour.home()
+        source.fall_ill()
+        await tour.look()
+        await tour.perform("try", "down", "k", "escape", "plus", "enter")
         source.say(Failed("x", "x"))
         await tour.look()
     assert all_screens() - {"CompareScreen", "CompareMomentsScreen"} <= tour.screens

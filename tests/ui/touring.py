@@ -38,6 +38,7 @@ from rlplay.trace.questions import (
     WhatIf,
 )
 from rlplay.trace.records import Array, Sampled
+from rlplay.trace.rehearsals import Rehearse
 from rlplay.trace.teachers import Move, TakeAway, TakenAway, Taught, TaughtCourse, Teach, TeachCourse
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.bindings import classes
@@ -47,6 +48,7 @@ from rlplay.ui.parts.over_another import Dialogue, MainScreen
 from tests.hostile import letters
 from tests.poisoned import Poison, lesson, made, records
 from tests.ui.patches import recorded_writes
+from tests.ui.rehearsed import answers, cut
 from tests.ui.stage import Fed, keys_done, taken
 
 
@@ -87,8 +89,16 @@ class Answering(Fed):
         self.records(records(self.poison)[1:])
         self.status(3)
 
+    def fall_ill(self) -> None:
+        """Let most answers be cut, for which there is something to try."""
+        for number in range(4, 7):
+            self.records(map(self.poison.into, cut(number)))
+        self.status(6)
+
     async def send(self, command: Any) -> None:
         await super().send(command)
+        if isinstance(command, Rehearse):
+            self.put(*map(self.poison.into, answers(command)))
         answer = self._answer(command)
         if answer is not None:
             said = self.poison.into(msgspec.structs.replace(answer, refused="x") if self.refuses else answer)
