@@ -179,7 +179,7 @@ VERBS: dict[str, Verb] = {
              words="layers matrices norm rank lora logit lens embedding neighbours parameters policy"),
         Verb("teachers", "why", ("Y",), "panels", "screen",
              "Who taught it that? Which answers moved the token under the cursor, and where it would be without them.",
-             "mapping with completion, token and candidate (a token's text), or nothing",
+             "mapping with completion or prompt, token and candidate (a token's text), or nothing",
              words="why influence credit share attribution cause rose fell taught gradient"),
         Verb("health", "health", ("h",), "panels", "screen",
              "Why does it not learn? Every check of this run, with its numbers and what to try.",

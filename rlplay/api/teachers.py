@@ -11,8 +11,9 @@ import numpy as np
 from rlplay.api.recorded import with_tokens
 from rlplay.engine.driver import Driver
 from rlplay.trace.answers import per_answer
+from rlplay.trace.chosen_answers import tokens_of as _places_of
 from rlplay.trace.questions import Peek, Peeked, Prefix
-from rlplay.trace.records import Array, Evaluated, spans
+from rlplay.trace.records import Array, Evaluated
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.targets import whole_text_target
 from rlplay.trace.teachers import AnyTeaching, TakeAway, TakenAway, Target, Taught, TaughtCourse, Teach, TeachCourse
@@ -179,11 +180,7 @@ def held_out_target(asker: Asker, held_out: Evaluated, index: int) -> Target:
 
 def tokens_of(update: Update, answers: Sequence[int]) -> list[int]:
     """The places of all tokens that the policy sampled in some answers, ascending. Raises ValueError, one line."""
-    sampled = update.sampled
-    assert sampled is not None
     for answer in answers:
         if not 0 <= answer < update.completions:
             raise ValueError(f"update {update.number} has answers 0 to {update.completions - 1}; there is no {answer}")
-    own = spans(sampled.offsets, np.array(sorted(set(answers)), dtype=np.int64))
-    chosen: list[int] = own[sampled.mask[own] == 1].tolist()
-    return chosen
+    return _places_of(update, answers)

@@ -32,6 +32,7 @@ from rlplay.trace.questions import AnyAnswer, AnyQuestion, Tried, TryCode, refus
 from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.run import Run
 from rlplay.trace.runfile import RunFileError, RunReader
+from rlplay.trace.teachers import AnyTeachingAnswer, TakeAway, Teach, refuse_teaching
 from rlplay.trace.update import Update
 
 Sink = Callable[[AnyRecord], None]
@@ -139,6 +140,9 @@ class HeadlessRun:
             found = tried.refused or tried.error or "it does not"
             self._tell(ClaimResult(f"The solution of {task.exercise} agrees", False, None, found))
 
+    async def inquire(self, claims: Sequence[Expect]) -> None:
+        """The engine answers when a claim is checked."""
+
     def reveal(self, outcomes: list[ClaimResult], about: Ask | Exercise | None) -> None:
         """Report the outcomes of claims, and the answer to a question."""
         for outcome in outcomes:
@@ -151,7 +155,15 @@ class HeadlessRun:
 
     def check(self, claim: Expect) -> ClaimResult:
         """Check a claim against the records so far."""
-        return check(claim, self.run.history, self.run.ended)
+        return check(claim, self.run.history, self.run.ended, self._asked)
+
+    def _asked(self, question: Teach | TakeAway) -> AnyTeachingAnswer:
+        try:
+            *_, answer = self._engine.answers(question, self.stops)
+        except ValueError as error:
+            return refuse_teaching(question, str(error))
+        assert isinstance(answer, AnyTeachingAnswer)
+        return answer
 
     @property
     def update(self) -> int:

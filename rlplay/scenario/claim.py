@@ -47,8 +47,19 @@ another metric at the same update:
 - expect: {text: Loose less strict, metric: rewards/mentioned/mean, minus_metric: gold/correct/mean, above: 0.5}
 ```
 
+What moved a token in the last update: the text `share`, as the first token of an answer to `prompt`. The engine is
+asked, as by the key `Y`; see `rlplay.trace.teachers`. `of` is `measured`, `predicted`, `batch` or `earlier`, or the
+answers to the `same prompt` or to `other prompts`. `without` compares with the same update without the credit of such
+answers. With `answers`, only those count that are exactly this text:
+
+```yaml
+- expect: {text: The other question raised it, share: "4", prompt: "What is 2+3?", of: other prompts, above: 0.5}
+- expect: {text: It rises less, share: "4", prompt: "What is 2+3?", without: other prompts, answers: "4", below: 0}
+```
+
 `of` of a probability is `token` (the mass of every token with that text), `others` or `all`; `position` counts
-completion tokens from 0. Only recorded candidates are summed: for the whole vocabulary, set `candidates` to its size.
+completion tokens from 0; `prompt` names another than the first. Only recorded candidates are summed: for the whole
+vocabulary, set `candidates` to its size.
 A bound is `above`, `below` or `equals` (within 0.0001); several must all hold. After a rewind, `first`, `last`,
 `highest` and `lowest` mean the live branch.
 """
@@ -106,9 +117,11 @@ class MetricValue(msgspec.Struct, frozen=True):
 
 
 class TokenProbability(msgspec.Struct, frozen=True):
-    """Probability mass at one position of an answer to the first prompt, before or after the last update."""
+    """Probability mass at one position of an answer to a prompt, the first unless named, before or after the last
+    update."""
 
     probability: str
+    prompt: str = ""
     of: Literal["token", "others", "all"] = "token"
     position: int = 0
     at: Literal["before", "after"] = "after"
@@ -132,7 +145,21 @@ class SquareValue(msgspec.Struct, frozen=True):
     of: Literal["probability", "value", "best"] = "probability"
 
 
-Quantity = MetricValue | TokenProbability | LensValue | SquareValue
+class ShareValue(msgspec.Struct, frozen=True):
+    """What moved the probability of the text `share`, as a token of an answer to `prompt`, in the last update; nats.
+
+    With `without`, how far it would have moved without the credit of those answers, minus how far it moved.
+    """
+
+    share: str
+    prompt: str
+    token: int = 0
+    of: Literal["measured", "predicted", "batch", "earlier", "same prompt", "other prompts"] = "batch"
+    without: Literal["same prompt", "other prompts"] | None = None
+    answers: str = ""
+
+
+Quantity = MetricValue | TokenProbability | LensValue | SquareValue | ShareValue
 
 
 class Expect(msgspec.Struct, frozen=True):
@@ -148,6 +175,7 @@ _KINDS: dict[str, type[Quantity]] = {
     "probability": TokenProbability,
     "lens": LensValue,
     "square": SquareValue,
+    "share": ShareValue,
 }
 
 

@@ -7,13 +7,14 @@ import re
 import msgspec
 
 from rlplay.scenario.claim import TOLERANCE, Bounds, Expect
-from rlplay.scenario.measure import Measured, Series, measure
+from rlplay.scenario.measure import Asked, Measured, Series, Unasked, measure, nobody
 from rlplay.trace.numbers import compact, real_minus
 from rlplay.trace.update import Update
 
 
 class ClaimResult(msgspec.Struct, frozen=True):
-    """The result of a claim. `passed` is None if the script did not reach it, `value` is None if there is no number.
+    """The result of a claim. `passed` is None if the script did not reach it, or the engine was not asked; `value` is
+    None if there is no number.
 
     `found` completes the sentence that `text` begins: the numbers, or why there are none.
     """
@@ -29,10 +30,12 @@ class ClaimResult(msgspec.Struct, frozen=True):
         return f"{self.text}: {self.found}"
 
 
-def check(expect: Expect, history: Series, update: Update | None) -> ClaimResult:
-    """Whether the records support the claim; a claim that cannot be measured fails."""
+def check(expect: Expect, history: Series, update: Update | None, asked: Asked = nobody) -> ClaimResult:
+    """Whether the records, and what the engine answered, support the claim; one that cannot be measured fails."""
     try:
-        measured = measure(expect.quantity, history, update)
+        measured = measure(expect.quantity, history, update, asked)
+    except Unasked as error:
+        return ClaimResult(expect.text, None, None, error.args[0])
     except LookupError as error:
         return ClaimResult(expect.text, False, None, f"{error.args[0]}, so there is nothing to compare")
     passed = expect.bounds.hold(measured.value)

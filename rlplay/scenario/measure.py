@@ -8,10 +8,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rlplay.scenario.claim import LensValue, MetricValue, Point, Quantity, SquareValue, TokenProbability
+from rlplay.scenario.claim import LensValue, MetricValue, Point, Quantity, ShareValue, SquareValue, TokenProbability
+from rlplay.scenario.shares import question_of, value_of
+from rlplay.trace.chosen_answers import answers_of
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe, titled
 from rlplay.trace.records import Array
+from rlplay.trace.teachers import AnyTeachingAnswer, TakeAway, Teach
 from rlplay.trace.text import quote
 from rlplay.trace.update import Update
 
@@ -26,6 +29,18 @@ class Series(Protocol):
         """The same of the branches that rewinds discarded, oldest first."""
 
 
+Asked = Callable[[Teach | TakeAway], AnyTeachingAnswer | None]
+"""What the engine answered to a question; None if nobody has asked it."""
+
+
+class Unasked(LookupError):
+    """A claim is about what only the engine knows, and it was not asked."""
+
+
+def nobody(_question: Teach | TakeAway) -> None:
+    """There is no engine to ask."""
+
+
 class Measured(NamedTuple):
     """The measured value: a number alone, its difference from `base`, or its ratio to `base`."""
 
@@ -36,7 +51,7 @@ class Measured(NamedTuple):
     unit: str = ""
 
 
-def measure(quantity: Quantity, history: Series, update: Update | None) -> Measured:
+def measure(quantity: Quantity, history: Series, update: Update | None, asked: Asked = nobody) -> Measured:
     """The value of `quantity`, where `update` is the last one. Raises LookupError with the reason if there is none."""
     match quantity:
         case MetricValue():
@@ -47,6 +62,8 @@ def measure(quantity: Quantity, history: Series, update: Update | None) -> Measu
             return _lens(quantity, update)
         case SquareValue():
             return _square(quantity, update)
+        case ShareValue():
+            return _share(quantity, update, asked)
 
 
 def _metric(quantity: MetricValue, history: Series, shown: Update | None) -> Measured:
@@ -152,6 +169,19 @@ def _square(quantity: SquareValue, update: Update | None) -> Measured:
     return Measured(value, value)
 
 
+def _share(quantity: ShareValue, update: Update | None, asked: Asked) -> Measured:
+    if update is None:
+        raise LookupError("no update has finished")
+    try:
+        answer = asked(question_of(quantity, update))
+        if answer is None:
+            raise Unasked("the engine was not asked")
+        value, base = value_of(quantity, update, answer)
+    except ValueError as error:
+        raise LookupError(str(error)) from None
+    return Measured(value if base is None else value - base, value, base, unit="nats")
+
+
 def _token(quantity: TokenProbability, update: Update | None) -> Measured:
     if quantity.minus is None:
         mass = _mass(quantity, update, after=quantity.at == "after")
@@ -164,19 +194,20 @@ def _mass(quantity: TokenProbability, update: Update | None, after: bool) -> flo
     if update is None or update.sampled is None or update.finished is None:
         raise LookupError("no update has finished")
     sampled, finished = update.sampled, update.finished
-    start = 0
+    start, wanted = 0, quantity.prompt or sampled.prompts[0]
+    rows = set(answers_of(update, wanted, "same prompt"))
     for row in (int(row) for row in finished.rows):
         length = int(sampled.offsets[row + 1] - sampled.offsets[row])
-        if sampled.group[row] == 0 and length > quantity.position:
+        if row in rows and length > quantity.position:
             break
         start += length
     else:
-        raise LookupError(f"no re-evaluated answer to the first prompt has a token {quantity.position}")
+        raise LookupError(f"no re-evaluated answer to {quote(wanted)} has a token {quantity.position}")
     place = int(sampled.offsets[row]) + quantity.position
     logprobs = finished.top_logprobs[start + quantity.position] if after else sampled.top_logprobs[place]
     masses = [math.exp(float(logprob)) for logprob in logprobs]
     meant = [sampled.pieces.get(int(token)) == quantity.probability for token in sampled.top_ids[place]]
     if not any(meant):
         raise LookupError(f"{quote(quantity.probability)} is not among the {len(meant)} candidates kept")
-    wanted = {"token": True, "others": False}
-    return math.fsum(m for m, is_it in zip(masses, meant, strict=True) if wanted.get(quantity.of, is_it) == is_it)
+    sides = {"token": True, "others": False}
+    return math.fsum(m for m, is_it in zip(masses, meant, strict=True) if sides.get(quantity.of, is_it) == is_it)

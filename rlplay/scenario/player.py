@@ -40,6 +40,7 @@ class Presenter(Protocol):
     def say(self, text: str) -> None: ...
     def remark(self, text: str) -> None: ...  # during a run
     def check(self, claim: Expect) -> ClaimResult: ...
+    async def inquire(self, claims: Sequence[Expect]) -> None: ...  # ask the engine what they need
     def reveal(self, outcomes: list[ClaimResult], about: Ask | Exercise | None) -> None: ...
     def look(self, verb: str, argument: Any) -> None: ...
     async def ask(self, question: Ask) -> bool: ...  # False if the question was withdrawn
@@ -145,6 +146,7 @@ class ScriptPlayer:
             case ScreenVerb(verb, argument):
                 self._presenter.look(verb, argument)
             case Reveal(claims, asked):
+                await self._presenter.inquire(claims)
                 self._reveal(claims, asked)
         return True
 

@@ -44,7 +44,7 @@ import msgspec
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import check
 from rlplay.exercises import exercise_called
-from rlplay.scenario.claim import Bounds, Expect, parse_expect
+from rlplay.scenario.claim import Bounds, Expect, ShareValue, parse_expect
 from rlplay.scenario.screen_arguments import check_focus, check_mapping
 from rlplay.spelling import did_you_mean
 from rlplay.trace.find import parse as parse_find
@@ -230,7 +230,12 @@ def _exercise(verb: str, argument: Any) -> Exercise:
         raise ValueError(f"solution of {verb} takes steps that move the run, and not {type(odd[0]).__name__.lower()}")
     texts = _text("say", argument["say"]), _text("hint", argument["hint"])
     updates = _count("updates", argument["updates"], least=1) if "updates" in argument else 0
-    return Exercise(texts[0], [parse_expect(claim) for claim in claims], texts[1], steps, updates)
+    found = [parse_expect(claim) for claim in claims]
+    if any(isinstance(claim.quantity, ShareValue) for claim in found):
+        raise ValueError(
+            f"{verb} takes no claim about a share, which takes the engine longer than a look at the records"
+        )
+    return Exercise(texts[0], found, texts[1], steps, updates)
 
 
 def _write(verb: str, argument: Any) -> Write:

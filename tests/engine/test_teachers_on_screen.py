@@ -9,9 +9,10 @@ import pytest
 
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
+from rlplay.trace.chosen_answers import tokens_of
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.sources import LiveSource
-from rlplay.ui.teachers.teacher_rows import GroupRow, UpdatesRow, tokens_of
+from rlplay.ui.teachers.teacher_rows import GroupRow, UpdatesRow
 from rlplay.ui.teachers.teachers_screen import TeachersScreen
 from tests.ui.stage import pressed, until
 

@@ -87,7 +87,7 @@ comparison, or the rest of an answer that was predicted."""
 @pytest.mark.parametrize("name", bundled())
 async def test_there_is_a_prediction_before_each_reveal(name: str) -> None:
     learner = Mock(
-        check=not_reached, ask=AsyncMock(), turn=AsyncMock(), write=AsyncMock()
+        check=not_reached, ask=AsyncMock(), turn=AsyncMock(), write=AsyncMock(), inquire=AsyncMock()
     )  # does all that is asked for
     script = ScriptPlayer(parse(load(name).script), learner, AsyncMock(update=9, asks=[]))
     while script.action is not None:

@@ -45,6 +45,9 @@ class Pretended:
     def check(self, claim: Any) -> ClaimResult:
         return ClaimResult(claim.text, self.holds, None, "")
 
+    async def inquire(self, claims: Any) -> None:
+        """It knows the answers."""
+
     def reveal(self, outcomes: list[ClaimResult], about: Any) -> None:
         words = about.question if isinstance(about, Ask) else None if about is None else about.text
         self.calls.append(("reveal", [each.text for each in outcomes], words))

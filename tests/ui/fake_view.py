@@ -67,6 +67,9 @@ class FakeView:
     def check(self, expect) -> ClaimResult:
         return ClaimResult(expect.text, expect.text == "Longer", 9.5, "")
 
+    def question(self, _claim) -> None:
+        return None
+
     def shows(self, _verb, argument) -> bool:
         return self.colour is None or argument == self.colour
 

@@ -6,11 +6,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from rlplay.trace.chosen_answers import tokens_of
 from rlplay.trace.teachers import Taught, Teach, TeachCourse
 from rlplay.trace.update import Update
 from rlplay.ui.session.subjects import token_subject
 from rlplay.ui.session.teachers import Teachers, scale_end
-from rlplay.ui.teachers.teacher_rows import AnswerRow, GroupRow, UpdatesRow, teacher_rows, tokens_of
+from rlplay.ui.teachers.teacher_rows import AnswerRow, GroupRow, UpdatesRow, teacher_rows
 from rlplay.ui.teachers.words import disagreement, nats, probability, sentence, sum_line
 from tests.recorded import synthetic_update
 from tests.ui.taught import course, taught

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from rlplay.link.messages import EndProbe
+from rlplay.trace.chosen_answers import tokens_of
 from rlplay.trace.questions import Peek, Peeked, Prefix
 from rlplay.trace.records import Rewound
 from rlplay.trace.targets import token_target
@@ -14,7 +15,6 @@ from rlplay.trace.teachers import TakeAway, Target, Taught, Teach, TeachCourse
 from rlplay.ui.main.other_runs import OtherRuns
 from rlplay.ui.river.belief_river import River
 from rlplay.ui.session.subjects import Subject
-from rlplay.ui.teachers.teacher_rows import tokens_of
 from rlplay.ui.teachers.teachers_screen import TeachersScreen
 from tests.recorded import synthetic_evaluated
 from tests.ui.stage import all_text, on_screen, pressed, settled, until

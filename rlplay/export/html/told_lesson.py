@@ -47,9 +47,13 @@ class ToldLesson:
         """Measure a claim on the run so far."""
         return check(claim, self._playback.run.history, self._playback.run.ended)
 
+    async def inquire(self, claims: Sequence[Expect]) -> None:
+        """A recording has no engine to ask."""
+
     def reveal(self, outcomes: list[ClaimResult], about: Ask | Exercise | None) -> None:
-        """The outcomes of claims, and the answer to a question."""
-        claims = [{"passed": each.passed, "finding": each.finding} for each in outcomes]
+        """The outcomes of claims, but for those that only the engine could check, and the answer to a question."""
+        known = [each for each in outcomes if each.passed is not None]
+        claims = [{"passed": each.passed, "finding": each.finding} for each in known]
         answered = {"answers": self._question} if isinstance(about, Ask) else {}
         self._add({"claims": claims, **answered})
 

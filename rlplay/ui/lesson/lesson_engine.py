@@ -14,7 +14,7 @@ from rlplay.trace.update import PHASES, Phase
 from rlplay.ui.lesson.verdicts import Place
 
 REFUSED_AFTER = 20.0
-"""Seconds to wait for the engine to accept a setting."""
+"""Seconds to wait for the engine to accept a setting, or to answer."""
 
 
 def differing(settings: SomeSettings, held: SomeSettings) -> SomeSettings:
@@ -129,6 +129,10 @@ class LessonEngine:
     async def withhold(self, tokens: list[int]) -> None:
         """Take the credit of tokens of the next update away; the engine heeds it before what is sent next."""
         await self._send(Withhold(self.update + 1, tokens))
+
+    async def ask(self, question: AnyCommand, missing: Callable[[], object]) -> None:
+        """Ask the engine, which tells its status after each answer, and wait until nothing is `missing`."""
+        await self.until(question, lambda _status: missing() is None, REFUSED_AFTER)
 
     def note(self, step: script.Step, before: int) -> None:
         """Record the steps since the end of the last update; `before` is the update number before `step`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -296,6 +297,12 @@ class Lesson:
                 break
             self._view.help_to_write(task.exercise)
         self._say("✓ Solved.", [])
+
+    async def inquire(self, claims: Sequence[Expect]) -> None:
+        """Ask the engine what the claims need and nobody has asked yet."""
+        for claim in claims:
+            if (question := self._view.question(claim)) is not None:
+                await self._engine.ask(question, partial(self._view.question, claim))
 
     def reveal(self, outcomes: list[ClaimResult], about: Ask | Exercise | None) -> None:
         """Show the outcomes of claims, with the answer to a question or the solution of an exercise."""

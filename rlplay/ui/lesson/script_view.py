@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from rlplay.link.messages import AnyCommand
-from rlplay.scenario.claim import Expect, MetricValue
+from rlplay.scenario.claim import Expect, MetricValue, ShareValue
 from rlplay.scenario.expect import ClaimResult, check
 from rlplay.scenario.script import Way
+from rlplay.scenario.shares import question_of
+from rlplay.trace.teachers import TakeAway, Teach
 from rlplay.ui.main.playground import Playground
 from rlplay.ui.plot.guess import Guess
 
@@ -68,7 +70,19 @@ class ScriptView:
         """Check a claim against the records so far."""
         if isinstance(expect.quantity, MetricValue):
             self._metrics[expect.text] = expect.quantity.metric.removeprefix("eval_")
-        return check(expect, self._playground.session.run.history, self._playground.session.run.ended)
+        session = self._playground.session
+        return check(expect, session.run.history, session.run.ended, session.teachers.answer)
+
+    def question(self, claim: Expect) -> Teach | TakeAway | None:
+        """What the engine must be asked before a claim can be checked; None if nothing is missing."""
+        session = self._playground.session
+        if not isinstance(claim.quantity, ShareValue) or session.run.ended is None:
+            return None
+        try:
+            question = question_of(claim.quantity, session.run.ended)
+        except ValueError:  # which the check says
+            return None
+        return question if session.teachers.answer(question) is None else None
 
     def shows(self, verb: str, argument: Any) -> bool:
         """Whether the screen is as the verb with this argument leaves it, as far as that can be seen.
@@ -82,7 +96,25 @@ class ScriptView:
             return any(panel.walk_ended if verb == "walk" else panel.painted for panel in panels)
         if verb == "probe" and isinstance(argument, dict) and "force" in argument:
             return self._playground.session.probing.texts[argument.get("token", 0) :][:1] == [argument["force"]]
+        if verb == "teachers" and isinstance(argument, dict) and "prompt" in argument:
+            return self._taught(argument)
         return verb != "lens" or argument is None or self._playground.lens.name == argument
+
+    def _taught(self, named: dict[str, Any]) -> bool:
+        """Whether the engine was asked who taught the token that a script names, or what some answers did to it."""
+        session, without = self._playground.session, named.get("without")
+        quantity = ShareValue(
+            named["candidate"],
+            named["prompt"],
+            named.get("token", 0),
+            without=without,
+            answers=named.get("answers", ""),
+        )
+        try:
+            ended = session.run.ended
+            return ended is not None and session.teachers.answer(question_of(quantity, ended)) is not None
+        except ValueError:
+            return True
 
     def wrote(self, exercise: str) -> bool:
         """Whether a writing exercise was solved on this screen, and its editor is closed."""

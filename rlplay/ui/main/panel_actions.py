@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+from rlplay.trace.chosen_answers import answer_to
 from rlplay.trace.text import visible
+from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.curves.first_views import NAMED
 from rlplay.ui.main.playground import Action, Playground
@@ -16,11 +19,20 @@ PREVIEW = 60
 """Characters of the copied text that the notification shows."""
 
 
+def completion_named(update: Update | None, argument: dict[str, Any]) -> int:
+    """The answer that a script names, by its number or by its prompt; the first if there is none such."""
+    if "prompt" in argument and update is not None:
+        with suppress(ValueError):
+            return answer_to(update, argument["prompt"], argument.get("candidate", ""), argument.get("token", 0))
+    return int(argument.get("completion", 0))
+
+
 async def _focus(play: Playground, argument: Any) -> None:
     play.paint()  # a script points at a token as soon as the engine has it
     play.panels.tokens.focus()
     if isinstance(argument, dict):
-        play.point(int(argument.get("completion", 0)), int(argument.get("token", 0)))
+        play.point(completion_named(play.session.shown, argument), int(argument.get("token", 0)))
+        play.app.call_after_refresh(play.panels.tokens.reveal_cursor)  # an update may have moved its answer
 
 
 async def _panel(play: Playground, argument: Any) -> None:

@@ -59,8 +59,12 @@ class Teachers:
     def taught(self) -> Taught | None:
         """The shares that are looked at; None before they are known."""
         subject = self.subject
-        same = (each for each in self._taught if (each.update, each.by) == (self.update, self.by))
-        return None if subject is None else next((each for each in same if each.target == subject.target), None)
+        return None if subject is None else self.shares(Teach(subject.target, self.update, self.by))
+
+    def shares(self, asked: Teach) -> Taught | None:
+        """The answer to a question about shares; None if nobody has asked it."""
+        same = (each for each in self._taught if (each.update, each.by) == (asked.update, asked.by))
+        return next((each for each in same if each.target == asked.target), None)
 
     @property
     def course(self) -> TaughtCourse | None:
@@ -71,8 +75,16 @@ class Teachers:
     def away(self, tokens: list[int]) -> TakenAway | None:
         """Where the subject would be without these tokens' credit; None if that was not measured."""
         subject = self.subject
-        same = (each for each in self._away if (each.update, each.tokens) == (self.update, tokens))
-        return None if subject is None else next((each for each in same if each.target == subject.target), None)
+        return None if subject is None else self.test(TakeAway(subject.target, self.update, tokens))
+
+    def test(self, asked: TakeAway) -> TakenAway | None:
+        """The answer to a question about a test; None if nobody has asked it."""
+        same = (each for each in self._away if (each.update, each.tokens) == (asked.update, asked.tokens))
+        return next((each for each in same if each.target == asked.target), None)
+
+    def answer(self, asked: Teach | TakeAway) -> Taught | TakenAway | None:
+        """The answer to a question; None if it is not known."""
+        return self.shares(asked) if isinstance(asked, Teach) else self.test(asked)
 
     @property
     def lens(self) -> Lens:

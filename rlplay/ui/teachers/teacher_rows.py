@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,14 +103,3 @@ def strongest(rows: list[Row], lowest: bool) -> Iterator[int]:
     sign = -1 if lowest else 1
     found = [at for at, row in enumerate(rows) if isinstance(row, AnswerRow | UpdatesRow) and sign * row.total > 0]
     yield from sorted(found, key=lambda at: -abs(rows[at].total))
-
-
-def tokens_of(update: Update, completions: Mapping[int, object] | frozenset[int]) -> list[int]:
-    """The places of all sampled tokens of these answers in the flat arrays, ascending."""
-    sampled = update.sampled
-    assert sampled is not None
-    found: list[int] = []
-    for row in sorted(completions):
-        start, end = sampled.offsets[row : row + 2].tolist()
-        found += [place for place in range(start, end) if sampled.mask[place]]
-    return found

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from rlplay.trace.chosen_answers import answers_of
 from rlplay.trace.questions import Prefix
 from rlplay.trace.targets import candidate_id
 from rlplay.trace.text import visible
 from rlplay.trace.unasked import lacks_weights
 from rlplay.ui.curves.curve_panel import CurvePanel
+from rlplay.ui.main.panel_actions import completion_named
 from rlplay.ui.main.playground import Action, Playground
 from rlplay.ui.river.belief_river import River
 from rlplay.ui.session.session import Session
@@ -41,11 +43,19 @@ async def _teachers(play: Playground, argument: Any) -> None:
         return
     try:
         elsewhere = isinstance(argument, Subject | Prefix)
-        found = (argument, play.session.run.finished) if elsewhere else _of_batch(play, argument)
+        subject, update = (argument, play.session.run.finished) if elsewhere else _of_batch(play, argument)
     except ValueError as error:
         play.app.notify(f"{str(error)[:1].upper()}{str(error)[1:]}.", severity="warning", markup=False)
         return
-    play.app.push_screen(TeachersScreen(play, *found))
+    play.app.push_screen(TeachersScreen(play, subject, update, _taken_away(play, argument)))
+
+
+def _taken_away(play: Playground, argument: Any) -> frozenset[int]:
+    """The answers that a script takes away."""
+    shown = play.session.shown
+    if shown is None or not isinstance(argument, dict) or "without" not in argument:
+        return frozenset()
+    return frozenset(answers_of(shown, argument["prompt"], argument["without"], argument.get("answers", "")))
 
 
 def _of_batch(play: Playground, argument: Any) -> tuple[Subject, int]:
@@ -56,8 +66,8 @@ def _of_batch(play: Playground, argument: Any) -> tuple[Subject, int]:
     shown = session.shown
     if shown is None or shown.sampled is None:
         raise ValueError("there is no token yet; press u")
-    if "completion" in at or "token" in at:
-        play.point(at.get("completion", 0), at.get("token", 0))
+    if not {"completion", "token", "prompt"}.isdisjoint(at):
+        play.point(completion_named(shown, at), at.get("token", 0))
     text, candidate = at.get("candidate"), None
     if text is not None:
         candidate = candidate_id(shown, *panels.tokens.cursor, text)

@@ -11,6 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
 from rlplay.link.messages import EndProbe
+from rlplay.trace.chosen_answers import tokens_of
 from rlplay.trace.questions import Prefix
 from rlplay.trace.teachers import AnyTeaching, Taught
 from rlplay.trace.update import Update
@@ -26,7 +27,7 @@ from rlplay.ui.teachers.captions import ASKING, COURSE, empty, head, sums, test_
 from rlplay.ui.teachers.course_list import CourseList
 from rlplay.ui.teachers.row_list import Chosen
 from rlplay.ui.teachers.teacher_list import TeacherList
-from rlplay.ui.teachers.teacher_rows import AnswerRow, Row, UpdatesRow, strongest, teacher_rows, tokens_of
+from rlplay.ui.teachers.teacher_rows import AnswerRow, Row, UpdatesRow, strongest, teacher_rows
 from rlplay.ui.teachers.words import sentence
 from rlplay.ui.tokens.colouring import Colouring, lacks
 from rlplay.ui.tokens.token_map import TokenMap
@@ -98,11 +99,14 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         Binding("q,Y", "dismiss", "close"),
     ]
 
-    def __init__(self, play: Playground, subject: Subject | Prefix, update: int) -> None:
-        """What moved `subject` in `update`: a whole answer if it is a prefix in words."""
+    def __init__(
+        self, play: Playground, subject: Subject | Prefix, update: int, without: frozenset[int] = frozenset()
+    ) -> None:
+        """What moved `subject` in `update`: a whole answer if it is a prefix in words. It is tested `without` these."""
         super().__init__()
         self._play, self.session, self.teachers = play, play.session, play.session.teachers
         self._first: tuple[Subject | Prefix, int] = subject, update
+        self._without = without
         self.tokens, self.list, self.course = TokenMap(id="taught-tokens"), TeacherList(), CourseList()
         self.tokens.step_word = self.session.step_word
         self.view = VIEWS[0]
@@ -132,6 +136,9 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
             await self.session.source.send(self.teachers.spell(subject, update))
         else:
             await self._ask(self.teachers.about(subject, update))
+        if self._without and (found := self.session.run.find(update)) is not None:
+            self.teachers.mark(self._without - self.teachers.marked)
+            await self._ask(self.teachers.take_away(tokens_of(found, self._without)))
         self.begin()
 
     async def _ask(self, question: AnyTeaching | EndProbe | None) -> None:
