@@ -72,6 +72,7 @@ from typing import Any, Literal, get_args, get_type_hints
 import msgspec
 
 from rlplay.spelling import did_you_mean
+from rlplay.trace.chosen_answers import Side
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe
 from rlplay.trace.numbers import compact
@@ -152,10 +153,10 @@ class ShareValue(msgspec.Struct, frozen=True):
     """
 
     share: str
-    prompt: str
+    prompt: str = ""
     token: int = 0
-    of: Literal["measured", "predicted", "batch", "earlier", "same prompt", "other prompts"] = "batch"
-    without: Literal["same prompt", "other prompts"] | None = None
+    of: Literal["measured", "predicted", "batch", "earlier"] | Side = "batch"
+    without: Side | None = None
     answers: str = ""
 
 
@@ -224,6 +225,16 @@ def _check_values(claim: Expect, given: dict[str, Any]) -> None:
         raise ValueError(f"no value is above {compact(bounds.above)} and below {compact(bounds.below)}")
     if isinstance(quantity, LensValue) and quantity.lens not in LENSES:
         raise ValueError(f"unknown lens {quote(quantity.lens)}{did_you_mean(quantity.lens, list(LENSES))}")
+    if isinstance(quantity, ShareValue):
+        _check_share(quantity)
     for metric in (quantity.metric, quantity.minus_metric) if isinstance(quantity, MetricValue) else ():
         if metric is not None and describe(metric) is None:
             raise ValueError(f"unknown metric {quote(metric)}{did_you_mean(metric, list(METRICS))}")
+
+
+def _check_share(quantity: ShareValue) -> None:
+    sides = get_args(Side)
+    if not quantity.prompt:
+        raise ValueError("a claim about a share needs prompt")
+    if quantity.answers and quantity.without is None and quantity.of not in sides:
+        raise ValueError(f"answers of expect needs of or without: {' or '.join(sides)}")

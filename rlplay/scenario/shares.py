@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from typing import cast, get_args
+
 import numpy as np
 
 from rlplay.scenario.claim import ShareValue
-from rlplay.trace.chosen_answers import answer_to, answers_of, tokens_of
+from rlplay.trace.chosen_answers import Side, answer_to, answers_of, tokens_of
 from rlplay.trace.targets import candidate_id, token_target
-from rlplay.trace.teachers import AnyTeachingAnswer, TakeAway, TakenAway, Target, Taught, Teach
+from rlplay.trace.teachers import AnyTeachingAnswer, TakeAway, TakenAway, Taught, Teach
 from rlplay.trace.update import Update
-
-
-def target_of(update: Update, prompt: str, candidate: str, token: int = 0) -> Target:
-    """The text `candidate` as token `token` of an answer to `prompt`. Raises ValueError, one line, if there is none."""
-    answer = answer_to(update, prompt, candidate, token)
-    return token_target(update, answer, token, candidate_id(update, answer, token, candidate))
 
 
 def question_of(quantity: ShareValue, update: Update) -> Teach | TakeAway:
     """What the claim asks about `update`. Raises ValueError, one line, if there is no such token or answer."""
-    target = target_of(update, quantity.prompt, quantity.share, quantity.token)
+    answer = answer_to(update, quantity.prompt, quantity.share, quantity.token)
+    candidate = candidate_id(update, answer, quantity.token, quantity.share)
+    target = token_target(update, answer, quantity.token, candidate)
     if quantity.without is None:
         return Teach(target, update.number, update.number)
     return TakeAway(target, update.number, tokens_of(update, _answers(quantity, update)))
@@ -33,7 +31,7 @@ def value_of(quantity: ShareValue, update: Update, answer: AnyTeachingAnswer) ->
         case TakenAway():
             return answer.without - answer.before, answer.after - answer.before
         case Taught():
-            if quantity.of in ("same prompt", "other prompts"):
+            if quantity.of in get_args(Side):
                 shares = answer.shares[tokens_of(update, _answers(quantity, update))]
                 return float(shares.sum(dtype=np.float64)), None
             return float(getattr(answer, quantity.of)), None
@@ -42,8 +40,7 @@ def value_of(quantity: ShareValue, update: Update, answer: AnyTeachingAnswer) ->
 
 def _answers(quantity: ShareValue, update: Update) -> list[int]:
     side = quantity.of if quantity.without is None else quantity.without
-    assert side in ("same prompt", "other prompts")
-    found = answers_of(update, quantity.prompt, side, quantity.answers)
+    found = answers_of(update, quantity.prompt, cast("Side", side), quantity.answers)
     if not found:
         raise ValueError(f"no answer of update {update.number} is among them")
     return found
