@@ -10,8 +10,9 @@ from rlplay.health.finding import Points
 from rlplay.health.remedies.measures import Measure
 
 FAR, FEW = 0.6, 3
-"""Share of the larger of both means by which they differ that is clear if most updates point there; the only one that
-counts in fewer than `FEW` updates."""
+"""Share of the larger of both means by which they differ that is clear if most updates point there and hardly anything
+points the other way; the only one that counts in fewer than `FEW` updates. Where an update of 64 answers has 0.4 to 2
+right ones, 6 to 7 % of 1,000 such pairs are better so by chance; without the second condition it would be 7 to 12 %."""
 LEAPT = 0.5
 """The same for the largest values of a number that is `wild`: 12 of 360 such pairs are better so by chance."""
 STEADY, AGAINST, SURE = 0.2, 0.1, 2.5
@@ -46,7 +47,8 @@ def gain(measured: Measure, ours: Points, theirs: Points) -> int:
         return 0
     shares = [gained / (max(abs(x), abs(y)) or 1.0) for gained, (x, y) in zip(gains, both, strict=True)]
     steady = len(both) >= FEW and (_agree(gains) or _agree(shares))
-    far = 2 * sum(each * mean > 0 for each in gains) > len(gains) and abs(mean) >= FAR * larger
+    most = 2 * sum(each * mean > 0 for each in gains) > len(gains) and _one_way(gains)
+    far = most and abs(mean) >= FAR * larger
     clear = far or (steady and abs(mean) >= STEADY * whole)
     return (1 if mean > 0 else -1) if clear else 0
 
@@ -54,6 +56,11 @@ def gain(measured: Measure, ours: Points, theirs: Points) -> int:
 def _agree(gains: list[float]) -> bool:
     """Whether the updates agree that a number differs."""
     mean = fmean(gains)
-    against = sum(abs(each) for each in gains if each * mean < 0)
     spread = math.sqrt(sum((b - a) ** 2 for a, b in pairwise(gains)) / (2 * (len(gains) - 1)))
-    return against <= AGAINST * sum(map(abs, gains)) and abs(mean) >= SURE * spread / math.sqrt(len(gains))
+    return _one_way(gains) and abs(mean) >= SURE * spread / math.sqrt(len(gains))
+
+
+def _one_way(gains: list[float]) -> bool:
+    """Whether hardly anything points against their sum."""
+    whole = sum(gains)
+    return sum(abs(each) for each in gains if each * whole < 0) <= AGAINST * sum(map(abs, gains))

@@ -78,6 +78,8 @@ def test_a_number_counts_only_beyond_chance() -> None:
     assert now(0.2, 0.2, 0.2, 0.2, 0.2) == -1
     assert now(1.1, 1.1, 1.1, 1.1, 1.1) == 0, "too little"
     assert now(2, 0.7, 1.5, 1.5, 1.5) == 0, "the updates do not agree"
+    rare = [(n, x / 64) for n, x in enumerate((0, 2, 0, 0, 0))]
+    assert gain(REWARD, [(n, x / 64) for n, x in enumerate((2, 0, 2, 2, 0))], rare) == 0, "three answers by luck"
     assert now(1, 1, 1, 1, 3) == 0, "by one update alone"
     assert now(0.7, 0.7, 4, 8, 8) == 1, "so far off that single updates do not matter"
     assert gain(REWARD, [(0, 1.5), (1, 1.5)], then) == 0, "two updates cannot agree"
