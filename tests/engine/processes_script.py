@@ -21,6 +21,7 @@ from rlplay.scenario.schema import Job, Scenario
 from rlplay.trace.records import AnyRecord
 from rlplay.trusted import follow
 from tests.engine.conftest import score_by_opinion
+from tests.engine.teachers.asking import in_float64
 
 CASES: dict[str, dict[str, Any]] = {
     "grpo": {"algorithm": "grpo"},
@@ -53,8 +54,7 @@ def trained(
     )  # fmt: skip
     driver = Driver(Job(scenario, str(folder / f"{name}.rlplay"), device, threads=1), sink)
     driver.load(lambda what, fraction: None)
-    driver._state.lm.policy.double()
-    driver._state.lm.reference.double()
+    in_float64(driver)
     driver.advance("update", UPDATES, lambda: False)
     rank = os.environ.get("RANK", "0")
     weights = {key: value.detach().double().cpu() for key, value in driver._state.parameters.items()}

@@ -18,6 +18,7 @@ from rlplay.engine.model import load_model
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.trace.records import AnyRecord, Finished, Notice, Sampled, Stepped
 from tests.engine import architectures
+from tests.engine.teachers.asking import in_float64
 from tests.engine.test_micro_batches import gradients_kept, same
 from tests.engine.test_update import only
 
@@ -33,8 +34,7 @@ def played(start: Start, on: bool, exact: bool = True, **given: Any) -> tuple[Te
     """The gradient of an update's first step, and the update's records; by models in float64 if `exact`."""
     driver, records = start(run=f"{on}.rlplay", gradient_checkpointing=on, max_grad_norm=0.0, **given)
     if exact:
-        driver._state.lm.policy.double()
-        driver._state.lm.reference.double()
+        in_float64(driver)
     driver.advance("phase", 3, lambda: False)
     kept = gradients_kept(driver)
     driver.advance("update", 1, lambda: False)

@@ -18,6 +18,7 @@ from rlplay.engine.driver import Driver
 from rlplay.engine.model import Kind
 from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Stepped
 from tests.engine.conftest import FROM_ANSWERS, FROM_REWARDS
+from tests.engine.teachers.asking import in_float64
 from tests.engine.test_update import of_tokens, only
 from tests.engine.trees import before_each
 
@@ -53,8 +54,7 @@ def gradients_kept(driver: Driver) -> list[list[Tensor]]:
 def played(start: Start, at_once: int, **given: Any) -> tuple[Tensor, list[AnyRecord]]:
     """The gradient [P] of an update's first step in float64, and the update's records."""
     driver, records = start(run=f"{at_once}.rlplay", per_device_train_batch_size=at_once, max_grad_norm=0.0, **given)
-    driver._state.lm.policy.double()
-    driver._state.lm.reference.double()
+    in_float64(driver)
     driver.advance("phase", 3, lambda: False)
     kept = gradients_kept(driver)
     driver.advance("update", 1, lambda: False)

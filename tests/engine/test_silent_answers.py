@@ -16,6 +16,7 @@ from rlplay.engine import policy_gradient
 from rlplay.engine.driver import Driver
 from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Stepped
 from tests.engine.conftest import FROM_REWARDS
+from tests.engine.teachers.asking import in_float64
 from tests.engine.test_micro_batches import gradients_kept, same
 from tests.engine.test_update import only
 from tests.engine.trees import before_each
@@ -28,8 +29,7 @@ Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 def played(start: Start, name: str, **given: Any) -> tuple[list[Tensor], list[AnyRecord]]:
     """The gradient [P] of every optimizer step of two updates in float64, and their records."""
     driver, records = start(run=f"{name}.rlplay", reward="some_groups", max_grad_norm=0.0, **given)
-    driver._state.lm.policy.double()
-    driver._state.lm.reference.double()
+    in_float64(driver)
     kept = gradients_kept(driver)
     driver.advance("update", 2, lambda: False)
     driver.close()

@@ -17,6 +17,7 @@ from rlplay.engine.model import Kind, LanguageModel
 from rlplay.engine.passes import distributions, forward, token_logprobs
 from rlplay.trace.records import AnyRecord, Finished, Sampled
 from tests.engine import architectures
+from tests.engine.teachers.asking import in_float64
 from tests.engine.test_update import only
 from tests.engine.trees import before_each
 
@@ -138,8 +139,7 @@ def test_updates_are_the_same_in_passes_of_both_kinds(start: Start, algorithm: s
         driver, records = start(run=f"{kind}.rlplay", algorithm=algorithm)
         lm = driver._state.lm
         lm.passes = kind
-        lm.policy.double()
-        lm.reference.double()
+        in_float64(driver)
         before = {name: p.detach().clone() for name, p in lm.policy.named_parameters()}
         driver.advance("update", 1, lambda: False)
         driver.close()
