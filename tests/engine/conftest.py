@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -43,9 +43,11 @@ KINDS = (
 answers, a reward model, pairs with a reference, answers without pairs, pairs without a reference."""
 
 
-def one_of_each_kind(names: Iterable[str]) -> list[Any]:
-    """`names` as parameters of a test; those of which `KINDS` has another one like it are slow."""
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in KINDS)) for name in names]
+def one_of_each_kind(given: Sequence[str | dict[str, Any]]) -> list[Any]:
+    """Presets, by name or as settings, as parameters of a test; one that `KINDS` has another one for is slow."""
+    presets = [{"algorithm": each} if isinstance(each, str) else each for each in given]
+    slow = [[*each] == ["algorithm"] and each["algorithm"] not in KINDS for each in presets]
+    return [pytest.param(each, marks=[pytest.mark.slow] * late) for each, late in zip(given, slow, strict=True)]
 
 
 SMALL: dict[str, Any] = {"num_prompts": 3, "num_generations": 4, "max_completion_length": 10, "learning_rate": 1e-3}

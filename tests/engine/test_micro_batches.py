@@ -17,7 +17,7 @@ from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.driver import Driver
 from rlplay.engine.model import Kind
 from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Stepped
-from tests.engine.conftest import FROM_ANSWERS, FROM_REWARDS
+from tests.engine.conftest import FROM_ANSWERS, FROM_REWARDS, one_of_each_kind
 from tests.engine.teachers.asking import in_float64
 from tests.engine.test_update import of_tokens, only
 from tests.engine.trees import before_each
@@ -63,7 +63,7 @@ def played(start: Start, at_once: int, **given: Any) -> tuple[Tensor, list[AnyRe
 
 
 @pytest.mark.usefixtures("opinionated")
-@pytest.mark.parametrize("given", losses(), ids=lambda given: "-".join(map(str, given.values())))
+@pytest.mark.parametrize("given", one_of_each_kind(losses()), ids=lambda given: "-".join(map(str, given.values())))
 def test_a_step_in_parts_is_the_step(start: Start, given: dict[str, Any]) -> None:
     given = {"num_iterations": 1, "temperature": 0.7} | given
     (whole, records), (parts, others) = (played(start, at_once, **given) for at_once in (0, 1))

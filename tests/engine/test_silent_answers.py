@@ -15,7 +15,7 @@ from rlplay.algorithms.aggregation import AGGREGATIONS
 from rlplay.engine import policy_gradient
 from rlplay.engine.driver import Driver
 from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Stepped
-from tests.engine.conftest import FROM_REWARDS
+from tests.engine.conftest import FROM_REWARDS, one_of_each_kind
 from tests.engine.teachers.asking import in_float64
 from tests.engine.test_micro_batches import gradients_kept, same
 from tests.engine.test_update import only
@@ -52,7 +52,7 @@ def cases() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("given", cases(), ids=lambda given: "-".join(map(str, given.values())))
+@pytest.mark.parametrize("given", one_of_each_kind(cases()), ids=lambda given: "-".join(map(str, given.values())))
 def test_an_update_is_what_it_is_with_a_backward_pass_for_all(
     start: Start, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,7 +118,12 @@ def test_each_stage_begins_with_the_policy_of_the_one_before_as_its_reference(be
     assert "gold/helpful/mean" not in finished[2]  # its answers are not the policy's
 
 
-@pytest.mark.parametrize("target", range(8))
+def quick(numbers: Iterable[int], some: set[int]) -> list[Any]:
+    """All numbers as parameters of a test; those that are not in `some` are slow."""
+    return [pytest.param(number, marks=[pytest.mark.slow] * (number not in some)) for number in numbers]
+
+
+@pytest.mark.parametrize("target", quick(range(8), {1, 4}))
 def test_going_back_to_anywhere_repeats_the_same_updates_bit_for_bit(played: Played, target: int) -> None:
     driver, records = played.driver, played.records
     driver.rewind(target)
@@ -130,7 +135,7 @@ def test_going_back_to_anywhere_repeats_the_same_updates_bit_for_bit(played: Pla
     assert _same(played.weights, _weights(driver._state.lm.policy))
 
 
-@pytest.mark.parametrize("reached", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("reached", quick(range(1, 6), {2, 3}))
 def test_a_run_resumed_after_a_crash_goes_on_as_if_nothing_had_happened(
     begin: Begin, played: Played, reached: int
 ) -> None:

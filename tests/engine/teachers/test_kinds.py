@@ -29,7 +29,7 @@ def check(driver: Driver, records: list[AnyRecord], update: int, rel: float, by:
     assert same(everything(driver), before)
 
 
-@pytest.mark.parametrize("algorithm", one_of_each_kind(name for name in FROM_ANSWERS if name != "reward-model"))
+@pytest.mark.parametrize("algorithm", one_of_each_kind([name for name in FROM_ANSWERS if name != "reward-model"]))
 @pytest.mark.usefixtures("opinionated")
 def test_given_answers_and_pairs(start: Start, algorithm: str) -> None:
     driver, records = start(architecture="gpt2", algorithm=algorithm, num_prompts=4, num_minibatches=2)
