@@ -239,7 +239,7 @@ def run_files(dice: random.Random, folder: Path) -> None:
 
 def _read(path: Path) -> None:
     with contextlib.suppress(RunFileError), RunReader(path) as run:
-        for read in (run.history, run.timeline, run.events, run.labels, run.snapshots, run.last_id, run.detailed,
+        for read in (run.history, run.timeline, run.events, run.snapshots, run.last_id, run.detailed,
                      lambda: run.began, lambda: run.branched, lambda: list(run.metrics())):  # fmt: skip
             _fine(read)
         for number in run.updates():
