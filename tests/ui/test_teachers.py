@@ -51,7 +51,7 @@ def test_a_refusal_is_shown_only_where_it_was_asked() -> None:
     teachers.take(Taught(SUBJECT.target, 2, 2, refused="no snapshot"))
     assert not teachers.refused
     teachers.take(Taught(SUBJECT.target, 3, 3, refused="no snapshot"))
-    assert teachers.refused == "no snapshot"
+    assert teachers.refused == {Teach: "no snapshot"}
     assert teachers.asked is None
 
 

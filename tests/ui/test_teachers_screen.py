@@ -5,19 +5,20 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from textual.containers import Vertical
 
-from rlplay.link.messages import EndProbe
+from rlplay.link.messages import Abilities, EndProbe, Status
 from rlplay.trace.chosen_answers import tokens_of
 from rlplay.trace.questions import Peek, Peeked, Prefix
 from rlplay.trace.records import Rewound
 from rlplay.trace.targets import token_target
-from rlplay.trace.teachers import TakeAway, Target, Taught, Teach, TeachCourse
+from rlplay.trace.teachers import TakeAway, Target, Taught, TaughtCourse, Teach, TeachCourse
 from rlplay.ui.main.other_runs import OtherRuns
 from rlplay.ui.river.belief_river import River
 from rlplay.ui.session.subjects import Subject
 from rlplay.ui.teachers.teachers_screen import TeachersScreen
 from tests.recorded import synthetic_evaluated
-from tests.ui.stage import all_text, on_screen, pressed, settled, until
+from tests.ui.stage import CHOSEN, all_text, on_screen, pressed, settled, until
 from tests.ui.taught import away, course, taught
 
 
@@ -131,6 +132,35 @@ async def test_escape_stops_a_question_and_the_refusal_says_why() -> None:
         source.put(Taught(question.target, 1, 1, refused="TRPO has no such shares"))
         await settled(pilot)
         assert "TRPO has no such shares" in app.screen.list.words
+
+
+async def test_a_refusal_is_said_of_its_own_question_only() -> None:
+    async with on_screen(1, size=(120, 35)) as (app, source, pilot):
+        await pressed(pilot, "Y")
+        answered(source, app)
+        await settled(pilot)
+        screen, target = app.screen, app.play.session.teachers.subject.target
+        await pressed(pilot, "tab", "tab")
+        assert "each update" in screen.course.words, "nothing is known yet, and it is being asked"
+        source.put(TaughtCourse(target, refused="no earlier weights", done=True))
+        await settled(pilot)
+        assert "No earlier weights" in screen.course.words
+        await pressed(pilot, "tab", "enter")
+        assert "earlier weights" not in str(screen.query_one("#sums").content)
+        assert "backspace" in str(screen.query_one("#sums").content)
+
+
+async def test_a_trainer_that_cannot_leave_tokens_out_has_no_key_for_it() -> None:
+    cannot = Abilities("TRL", {"branch": "no earlier weights", "withhold": "no own gradient"}, [])
+    async with on_screen(1, size=(160, 45)) as (app, source, pilot):
+        source.put(Status(False, 1, "sample", {**CHOSEN}, abilities=cannot))
+        await pressed(pilot, "Y")
+        answered(source, app)
+        await pressed(pilot, "enter", "b")
+        assert isinstance(app.screen, TeachersScreen), "b says why, and closes nothing"
+        keys = app.screen.query_one(Vertical).border_subtitle
+        assert "branch" not in keys
+        assert "without them" not in keys
 
 
 async def test_a_run_that_goes_back_meanwhile_empties_the_screen() -> None:

@@ -29,6 +29,7 @@ KEPT = 16
 _STRONG = 99.0
 """The percentile of the shares at which the scale of their colours ends: a single one may be far beyond."""
 
+_KINDS: dict[type, type] = {Taught: Teach, TaughtCourse: TeachCourse, TakenAway: TakeAway}
 Question = TypeVar("Question", Teach, TeachCourse, TakeAway)
 
 
@@ -45,7 +46,7 @@ class Teachers:
         self.update = self.by = 0
         self.marked: frozenset[int] = frozenset()  # completions of `update`
         self.asked: AnyTeaching | None = None
-        self.refused = ""
+        self.refused: dict[type, str] = {}  # why there is no answer, by the kind of the newest question
         self.stopped = False  # by the user
         self.version = 0
         self._taught: list[Taught] = []
@@ -121,7 +122,7 @@ class Teachers:
         self.update, self.by = update, by
         self.version += 1
         if self.subject is None or self.taught is not None:
-            self.refused = ""
+            self.refused = {}
             return None
         return self._ask(Teach(self.subject.target, update, by))
 
@@ -129,7 +130,7 @@ class Teachers:
         """Be about an answer of which only the words are known, and what moved it in `update`; ask for its ids."""
         self.subject, self.spelling = None, prefix
         self.update = self.by = update
-        self.marked, self.refused, self.stopped = frozenset(), "", False
+        self.marked, self.refused, self.stopped = frozenset(), {}, False
         self.version += 1
         return Peek(prefix)
 
@@ -137,8 +138,10 @@ class Teachers:
         """Take the ids of an answer that was to be spelled; other answers are not for this."""
         if self.spelling is None or peeked.prefix != self.spelling:
             return
-        self.spelling, self.refused = None, peeked.refused
-        if not peeked.refused:
+        self.spelling, self.refused = None, {}
+        if peeked.refused:
+            self.refused[Teach] = peeked.refused
+        else:
             self.subject = answer_subject(peeked.prefix.prompt, peeked.prompt_ids, peeked.answer_ids)
         self.version += 1
 
@@ -170,7 +173,8 @@ class Teachers:
     def _ask(self, question: Question) -> Question:
         if isinstance(self.asked, TeachCourse) and self._course is not None:
             self._course = None  # the next command ends it before it is complete
-        self.asked, self.refused, self.stopped = question, "", False
+        self.asked, self.stopped = question, False
+        self.refused.pop(type(question), None)
         self.version += 1
         return question
 
@@ -183,7 +187,8 @@ class Teachers:
         if here and not (isinstance(answer, TaughtCourse) and not answer.done):
             self.asked = None
         if answer.refused:
-            self.refused = answer.refused if here else self.refused
+            if here:
+                self.refused[_KINDS[type(answer)]] = answer.refused
             return
         match answer:
             case Taught():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from rlplay.trace.teachers import TakenAway, Taught
+from rlplay.trace.teachers import TakeAway, TakenAway, Taught, Teach, TeachCourse
 from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import QUIET, STRONG, keyed
 from rlplay.ui.format.shown_text import literal
@@ -42,15 +42,15 @@ def head(teachers: Teachers, why: str, room: int) -> Content:
     return Content.assemble(first, (f"\n{why}" if why else "", STRONG))
 
 
-def empty(teachers: Teachers, asking: str, ended: bool) -> str:
-    """Why there is no list, with the key that helps."""
+def empty(teachers: Teachers, asking: str, ended: str) -> str:
+    """Why there is no list of what is `asking`, with the key that helps; `ended` says that nobody can answer."""
     if ended:
-        return "The engine has ended: `esc`, then `r` to resume."
-    if teachers.refused:
-        return literal(f"{teachers.refused[:1].upper()}{teachers.refused[1:]}.")
+        return ended
+    if refused := teachers.refused.get(TeachCourse if asking is COURSE else Teach):
+        return literal(f"{refused[:1].upper()}{refused[1:]}.")
     if teachers.stopped:
         return "Stopped. `enter` asks again."
-    if teachers.taught is not None:
+    if teachers.taught is not None and asking is not COURSE:
         shares = teachers.taught.shares
         return "No token of this update had a part in it." if not shares.any() else NOT_KEPT.format(teachers.by)
     return asking
@@ -78,6 +78,6 @@ def test_lines(teachers: Teachers, taught: Taught, away: TakenAway | None) -> li
     answers = f"{count} answer{'s' * (count > 1)} marked"
     if teachers.asked is not None:
         return [keyed(f"{answers}: taking the update once more without their credit … `esc` stops it")]
-    if teachers.refused:
-        return [Content.assemble((f"{answers}: ", QUIET), (visible(teachers.refused), "$warning"))]
+    if refused := teachers.refused.get(TakeAway):
+        return [Content.assemble((f"{answers}: ", QUIET), (visible(refused), "$warning"))]
     return [keyed(f"{answers} · `backspace` takes the update once more without their credit")]

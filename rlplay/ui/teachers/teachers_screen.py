@@ -14,6 +14,7 @@ from rlplay.link.messages import EndProbe
 from rlplay.trace.chosen_answers import tokens_of
 from rlplay.trace.questions import Prefix
 from rlplay.trace.teachers import AnyTeaching, Taught
+from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.answers.folding import Folding
 from rlplay.ui.format.keyed import keyed
@@ -28,6 +29,7 @@ from rlplay.ui.teachers.course_list import CourseList
 from rlplay.ui.teachers.row_list import Chosen
 from rlplay.ui.teachers.teacher_list import TeacherList
 from rlplay.ui.teachers.teacher_rows import AnswerRow, Row, UpdatesRow, strongest, teacher_rows
+from rlplay.ui.teachers.teachers_actions import why_not
 from rlplay.ui.teachers.words import sentence
 from rlplay.ui.tokens.colouring import Colouring, lacks
 from rlplay.ui.tokens.token_map import TokenMap
@@ -167,7 +169,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         if taught is not self._made[0] or update is not self._made[1]:
             self._made = taught, update
             self._arrange(taught, update)
-        ended, course = self.session.failed is not None, teachers.course
+        ended, course = why_not(self.session) if self.session.failed is not None else "", teachers.course
         self._keys()
         self._name_lists()
         self.query_one("#head", SteadyStatic).say(head(teachers, self._why, self.size.width - _FRAME))
@@ -249,11 +251,11 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
 
     def _keys(self) -> None:
         """Name as many keys as fit."""
-        at, marked = self.teachers, bool(self._marked)
+        at, marked, cannot = self.teachers, bool(self._marked), self.session.cannot
         keys = [
-            "`enter` mark" if at.by == at.update else "",
-            "`backspace` without them" if marked else "",
-            "`b` branch without them" if marked else "",
+            "`enter` mark" if at.by == at.update and not cannot("withhold") else "",
+            "`backspace` without them" if marked and not cannot("withhold") else "",
+            "`b` branch without them" if marked and not cannot("branch") else "",
             "`tab` tokens, whole run",
             "`x` `X` strongest",
             "`← →` other token",
@@ -348,6 +350,9 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
     def action_branch(self) -> None:
         """Keep the update without the marked answers as a branch, which goes on beside this run."""
         update, play = self._made[1], self._play
+        if reason := self.session.cannot("branch"):
+            self.notify(visible(reason), severity="warning", markup=False)
+            return
         if not self._marked or update is None:
             self.notify("Mark answers first: enter marks the one under the cursor.")
             return
