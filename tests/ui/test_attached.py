@@ -68,6 +68,19 @@ async def test_it_pauses_steps_and_runs_again(trainer: Trainer, tmp_path: Path) 
         assert app.play.session.failed is None
 
 
+async def test_a_paused_trainer_is_shown_with_its_newest_update(
+    trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlplay.ui.session.attached.POLL_SECONDS", 3600.0)
+    app = attached(tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        session = app.play.session
+        await until(pilot, lambda: session.status is not None)
+        await pilot.press("space")
+        await until(pilot, lambda: not session.status.running)
+        assert session.run.finished == session.status.update
+
+
 async def test_a_setting_of_another_type_is_not_taken(trainer: Trainer, tmp_path: Path) -> None:
     app = attached(tmp_path)
     async with app.run_test(size=(160, 45)) as pilot:

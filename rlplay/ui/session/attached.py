@@ -36,6 +36,7 @@ class AttachedSource(RecordedSource):
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._pull: asyncio.Future[int] | None = None
+        self._growing = asyncio.Lock()
         self._over = False
 
     async def start(self) -> None:
@@ -89,6 +90,8 @@ class AttachedSource(RecordedSource):
                     await asyncio.sleep(_PAUSE)  # a trainer that says more than the screen can take waits
                 self._over = isinstance(event, Failed) or (isinstance(event, Status) and event.finished)
                 if isinstance(event, Status):
+                    if not event.running:
+                        await self._catch_up()
                     event = msgspec.structs.replace(
                         event, settings=fitting(event.settings), abilities=event.abilities or UNSAID
                     )
@@ -99,12 +102,22 @@ class AttachedSource(RecordedSource):
     async def _grow(self) -> None:
         while True:
             try:
-                self._pull = asyncio.ensure_future(asyncio.to_thread(self._copy.pull))
-                await asyncio.shield(self._pull)
-                for key, record in self._reader.follow(self._seen):
-                    self._seen = key
-                    self._put(Recorded(record))
+                await self._take_new()
             except (ValueError, OSError) as error:
                 self._put(Failed(str(error)))
                 return
             await asyncio.sleep(POLL_SECONDS)
+
+    async def _catch_up(self) -> None:
+        """Take what the trainer has recorded before it paused, so that nobody asks about the update before."""
+        with contextlib.suppress(ValueError, OSError):  # which the next look says
+            await self._take_new()
+
+    async def _take_new(self) -> None:
+        """Take the records that are new. Raises ValueError or OSError if that cannot be done."""
+        async with self._growing:
+            self._pull = asyncio.ensure_future(asyncio.to_thread(self._copy.pull))
+            await asyncio.shield(self._pull)
+            for key, record in self._reader.follow(self._seen):
+                self._seen = key
+                self._put(Recorded(record))
