@@ -35,10 +35,11 @@ def listen(folder: Path) -> tuple[socket.socket, Door]:
     """Listen on this machine only, and write where into the recording's `folder`, readable by this user alone."""
     sock = socket.create_server((HOST, 0))
     door = Door(HOST, sock.getsockname()[1], secrets.token_hex(32))
-    path = folder / _FILE
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    made = folder / f"{_FILE}.{os.getpid()}"
+    made.unlink(missing_ok=True)
+    with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(msgspec.json.encode(door))
+    made.replace(folder / _FILE)  # whoever looks for it finds it whole
     return sock, door
 
 

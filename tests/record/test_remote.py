@@ -193,6 +193,16 @@ def test_only_this_user_can_read_the_token_and_the_end_takes_it_away(tmp_path: P
         socket.create_connection((door.host, door.port), PATIENCE)
 
 
+def test_the_address_is_there_only_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise OSError("no rename")
+
+    monkeypatch.setattr(Path, "replace", broken)
+    with pytest.raises(OSError, match="no rename"):
+        remote.listen(tmp_path)
+    assert not (tmp_path / "remote.json").exists()
+
+
 def test_a_forwarded_port_and_a_broken_file(tmp_path: Path) -> None:
     server, door = remote.listen(tmp_path)
     server.close()
