@@ -86,7 +86,7 @@ def _described(path: Path) -> RecordedRun | Unreadable:
 
 
 def _table(found: list[RecordedRun | Unreadable], sizes: bool) -> list[str]:
-    from rlplay.cli.remove import written as size
+    from rlplay.trace.numbers import byte_size as size
     from rlplay.printed import Unreadable
 
     numbers = ("update", "reward", "file", "snapshots") if sizes else ("update", "reward")

@@ -1,4 +1,4 @@
-"""The command that deletes recorded runs, and how it writes sizes."""
+"""The command that deletes recorded runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from rlplay.cli.types import RUN_FILE
+from rlplay.trace.numbers import byte_size
 from rlplay.trace.text import visible
 
 
@@ -27,9 +28,9 @@ def remove(recorded: tuple[Path, ...], only_snapshots: bool, yes: bool) -> None:
     for run in runs:
         check_unused(run)
         files = files_on_disk(run)
-        parts = [] if only_snapshots else [f"run file {written(files.run_bytes)}"]
+        parts = [] if only_snapshots else [f"run file {byte_size(files.run_bytes)}"]
         count = len(files.snapshots)
-        parts.append(f"{count} snapshot{'s' * (count != 1)} {written(files.snapshot_bytes)}")
+        parts.append(f"{count} snapshot{'s' * (count != 1)} {byte_size(files.snapshot_bytes)}")
         click.echo(f"{visible(str(run))}: {', '.join(parts)}")
     what = "the snapshots of" if only_snapshots else ""
     which = "this run" if len(runs) == 1 else f"these {len(runs)} runs"
@@ -41,14 +42,3 @@ def remove(recorded: tuple[Path, ...], only_snapshots: bool, yes: bool) -> None:
     for run in runs:
         delete(run, only_snapshots)
         click.echo(f"deleted {what} {visible(run.stem)}".replace("  ", " "))
-
-
-def written(size: int) -> str:
-    """A number of bytes in decimal units, as disks are sold: "64.2 MB"."""
-    if size < 1000:
-        return f"{size} B"
-    value, units = size / 1000, iter(("kB", "MB", "GB", "TB"))
-    unit = next(units)
-    while value >= 999.5 and unit != "TB":
-        value, unit = value / 1000, next(units)
-    return f"{value:.3g} {unit}"

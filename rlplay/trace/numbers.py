@@ -47,3 +47,14 @@ def percent(share: float | None) -> str:
         return "<0.1 %"
     text = f"{100 * share:.1f}"
     return ">99.9 %" if 0.9995 <= share < 1 else f"{'0.0' if text == '-0.0' else real_minus(text)} %"
+
+
+def byte_size(size: int) -> str:
+    """A number of bytes in decimal units, as disks are sold: "64.2 MB"."""
+    if size < 1000:
+        return f"{size} B"
+    value, units = size / 1000, iter(("kB", "MB", "GB", "TB"))
+    unit = next(units)
+    while value >= 999.5 and unit != "TB":
+        value, unit = value / 1000, next(units)
+    return f"{value:.3g} {unit}"

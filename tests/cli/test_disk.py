@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import pytest
 
-from rlplay.cli.remove import written
 from rlplay.paths import runs_folder
 from rlplay.trace.branch import branch
+from rlplay.trace.numbers import byte_size
 from rlplay.trace.runfile import RunReader, RunWriter
 from tests.cli.command_line import called
 from tests.recorded import synthetic_run, synthetic_started
@@ -45,9 +45,9 @@ def test_sizes_are_columns_of_the_list(capsys: pytest.CaptureFixture[str]) -> No
     head, broken, line, _, total = out.splitlines()
     assert status == 0
     assert head.split()[-2:] == ["file", "snapshots"]
-    assert line.endswith(f"{written(run.stat().st_size)}       4 kB")
+    assert line.endswith(f"{byte_size(run.stat().st_size)}       4 kB")
     assert broken.endswith("6 B        0 B")
-    assert total.startswith(f"{written(run.stat().st_size + 4006)} in 2 runs; 'rlplay rm RUN' deletes one")
+    assert total.startswith(f"{byte_size(run.stat().st_size + 4006)} in 2 runs; 'rlplay rm RUN' deletes one")
     assert "snapshots" not in called(capsys, "runs")[1]
 
 
@@ -63,7 +63,7 @@ def test_sizes_are_columns_of_the_list(capsys: pytest.CaptureFixture[str]) -> No
     ],
 )
 def test_a_size_is_three_digits_and_a_decimal_unit(size: int, text: str) -> None:
-    assert written(size) == text
+    assert byte_size(size) == text
 
 
 def test_rm_asks_and_takes_no_for_an_answer(

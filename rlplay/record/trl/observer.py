@@ -163,6 +163,8 @@ class Observer:
         self._guard(Part.RECORDING, self._recorder.end, self.update, metrics, seconds, steps)
         if self.teachers.keeps:
             self._guard(Part.TEACHERS, self.teachers.ends, self.update, self._guard(Part.TEACHERS, self._batch))
+            if not self._guard.alive(Part.TEACHERS):
+                self.teachers.leave()
         self.update += 1
         self._losses = []
         self._begin()

@@ -18,7 +18,7 @@ from rlplay.record.trl import compat
 from rlplay.record.trl.given import Given, write
 from rlplay.record.trl.guard import Call, Part, argument
 from rlplay.record.trl.observer import Observer
-from rlplay.record.trl.teachers.kept import Again, KeptBatch, Pass
+from rlplay.record.trl.teachers.kept import PICTURES, Again, KeptBatch, Pass, pictured
 from rlplay.trace.records import Array
 
 _UNKNOWN = -(2**40)
@@ -90,6 +90,8 @@ class Offline(Observer):
             self._passes.append(one)
             if self.teachers.keeps:
                 one.again = _again(options)
+                if pictured(options):
+                    self.teachers.lacks(PICTURES)
             if logprobs is not None:
                 self._hooks.gradient(logprobs, Part.NUMBERS, one.differentiated)
         elif self._passes and logprobs is not None and "ref_logps" not in inputs:

@@ -16,7 +16,7 @@ from rlplay.record.trl import compat
 from rlplay.record.trl.generations import Generation, TrainerSampling
 from rlplay.record.trl.guard import Call, Part, argument
 from rlplay.record.trl.observer import Observer
-from rlplay.record.trl.teachers.kept import Forward, KeptBatch, Pass
+from rlplay.record.trl.teachers.kept import PICTURES, Forward, KeptBatch, Pass, pictured
 
 ROW = "rlplay_row"
 """Begins the name of the tensor in TRL's batches that says which answers they hold; TRL shuffles and splits it with the
@@ -122,6 +122,8 @@ class Online(Observer):
         """Keep how to take the pass once more, and how the loss depends on the entropies."""
         score = compat.scoring(self._trainer)
         (_, *values), options = call
+        if pictured(options):
+            self.teachers.lacks(PICTURES)
 
         def again(forward: Forward) -> tuple[Tensor, Tensor | None]:
             found = score(forward, *values, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -36,7 +37,7 @@ class LentModel:
             int(embeddings.weight.shape[0])
             for embeddings in (self._model.get_input_embeddings(), self._model.get_output_embeddings())
         )
-        check_target(target, readable, writable, int(config.max_position_embeddings))
+        check_target(target, readable, writable, getattr(config, "max_position_embeddings", None) or sys.maxsize)
 
     def give(self, weights: Vector) -> None:
         """Replace some trained weights, on the device that they are on; all others are the trainer's."""

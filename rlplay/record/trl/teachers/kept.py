@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,14 @@ Forward = Callable[..., Any]
 
 Again = Callable[[Forward], tuple[Tensor, Tensor | None]]
 """Takes a forward pass once more: the log-probabilities [N, L] of its tokens, and their entropies if there are any."""
+
+
+PICTURES = "the answers are about pictures, which a question does not hold"
+
+
+def pictured(options: Mapping[str, Any]) -> bool:
+    """Whether a forward pass with these arguments sees pictures."""
+    return options.get("pixel_values") is not None
 
 
 @dataclass

@@ -9,9 +9,12 @@ import torch
 
 from rlplay.record.trl.teachers.adam import Adam
 from rlplay.record.trl.weight_sample import SPLIT
+from rlplay.trace.numbers import byte_size
 
 LARGEST_SHARE = 0.5
-"""Of the memory that is free, what is kept may take so much: what the system kills for lack of it is the training."""
+"""Of the memory that is free, questions may take so much: what the system kills for lack of it is the training."""
+ASKED_BYTES = 20
+"""What a question takes for a while of each trained number, where the model computes; 17 in twelve layers of 512."""
 
 
 def why_not(trainer: Any, named: bool, steps: int) -> str:
@@ -28,7 +31,7 @@ def why_not(trainer: Any, named: bool, steps: int) -> str:
         return "this run trains on several devices, and each knows only its own batch"
     if accelerator.scaler is not None:
         return "fp16 scales the loss by a number that changes; train with bf16=True or in float32"
-    return _optimizer(trainer) or _model(trainer) or _memory(Adam(trainer.optimizer), steps)
+    return _optimizer(trainer) or _model(trainer) or too_large(Adam(trainer.optimizer), kept_bytes(trainer, steps))
 
 
 def _optimizer(trainer: Any) -> str:
@@ -49,6 +52,8 @@ def _optimizer(trainer: Any) -> str:
 
 def _model(trainer: Any) -> str:
     model = trainer.accelerator.unwrap_model(trainer.model)
+    if model.get_output_embeddings() is None:
+        return f"this {type(model).__name__} gives scores, and no token a probability"
     for module in model.modules():
         dropped = module.p if isinstance(module, torch.nn.Dropout) else getattr(module, "attention_dropout", 0)
         if isinstance(dropped, float) and dropped > 0:
@@ -56,14 +61,18 @@ def _model(trainer: Any) -> str:
     return ""
 
 
-def needed(numbers: int, steps: int) -> int:
-    """Bytes of what is kept of so many trained numbers: weights and moments of each step, but for one still there."""
-    return (3 * steps - 1) * 4 * numbers
+def kept_bytes(trainer: Any, steps: int) -> int:
+    """The size of what is kept of an update: weights and moments before each step, less what is still there."""
+    return (3 * steps - 1) * 4 * Adam(trainer.optimizer).numbers
 
 
-def _memory(adam: Adam, steps: int) -> str:
-    """What is kept lies in the host's memory."""
-    wanted, free = needed(adam.numbers, steps), psutil.virtual_memory().available
+def too_large(adam: Adam, kept: int = 0) -> str:
+    """Why a question finds no memory on the host, with what is yet to be `kept` for it; "" if it does.
+
+    A device of its own says by itself that it is full, and the training goes on.
+    """
+    shared = {each.device.type for each in adam.parameters.values()} & {"cpu", "mps"}
+    wanted, free = kept + (ASKED_BYTES * adam.numbers if shared else 0), psutil.virtual_memory().available
     if wanted <= LARGEST_SHARE * free:
         return ""
-    return f"it would keep {wanted / 1e9:.1f} GB of weights, and {free / 1e9:.1f} GB of memory are free"
+    return f"it would take {byte_size(wanted)} of memory, and {byte_size(free)} are free"

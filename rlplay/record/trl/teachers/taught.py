@@ -8,6 +8,7 @@ moment pulls on the target in its own step and, by β₁ each time, in the later
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -28,6 +29,8 @@ DECAY, BONUS, UNRECORDED = "weight decay", "entropy bonus", "answers that are no
 def taught(question: Teach, kept: KeptUpdate, adam: Adam, model: LentModel, go_on: Callable[[], None]) -> Taught:
     """Shares of all recorded tokens of the newest update; `model` is lent, and `go_on` raises if nobody waits."""
     after, sums = float(model.value(question.target)), _Sums(kept, adam, model, go_on)
+    if not math.isfinite(after):
+        raise ValueError(f"its log-probability is {after} after the update, so the weights have diverged")
     for step, passes in reversed([*zip(kept.steps, kept.batch.passes, strict=True)]):
         sums.add(question.target, step, passes)
     shares = np.concatenate([sums.shares[row] for row in kept.batch.recorded])

@@ -13,8 +13,9 @@ from rlplay.record.trl.guard import Call, Guard, Hooks, Part, argument
 from rlplay.record.trl.teachers.adam import Adam
 from rlplay.record.trl.teachers.as_it_was import lent
 from rlplay.record.trl.teachers.kept import KeptBatch, KeptStep, KeptUpdate, kept_step
-from rlplay.record.trl.teachers.refused import needed, why_not
+from rlplay.record.trl.teachers.refused import kept_bytes, too_large, why_not
 from rlplay.record.trl.teachers.taught import taught
+from rlplay.trace.numbers import byte_size
 from rlplay.trace.teachers import Taught, Teach, refuse_teaching
 
 MEANWHILE = "the trainer was asked something else meanwhile"
@@ -31,7 +32,8 @@ class TeacherWatch:
         self._clip = 1.0
         self._steps: list[KeptStep] = []  # of the update under way
         self._kept: KeptUpdate | None = None
-        self._missing = ""  # why the update that has just ended cannot be asked about
+        self._lack = ""  # why the update under way cannot be asked about
+        self._missing = ""  # the same of the one that has just ended
 
     @property
     def keeps(self) -> bool:
@@ -58,14 +60,18 @@ class TeacherWatch:
         self._steps.append(kept_step(self._adam, self._clip, first=not self._steps))
         self._clip = 1.0
 
+    def lacks(self, reason: str) -> None:
+        """Nobody can ask about the update under way."""
+        self._lack = reason
+
     def ends(self, update: int, batch: KeptBatch | None) -> None:
         """An update ends; None: its answers are not on record, or not what was computed of them."""
-        steps = self._steps
+        steps, lack = self._steps, self._lack
         self._begin()
-        if batch is not None and len(steps) == len(batch.passes):
+        if batch is not None and not lack and len(steps) == len(batch.passes):
             self._kept = KeptUpdate(update, steps, batch)
         else:
-            self._missing = f"the tokens of update {update} or their derivatives are not on record"
+            self._missing = lack or f"the tokens of update {update} or their derivatives are not on record"
 
     def taught(self, question: Teach, interrupted: Callable[[], bool]) -> Taught:
         """The answer, or the reason why there is none; the first question makes the next update one to ask about."""
@@ -82,10 +88,10 @@ class TeacherWatch:
             raise ValueError("what shares need could not be kept; the trainer has said why")
         if self._adam is None:
             self._adam = self._keep()
-            size = needed(self._adam.numbers, _steps(self._trainer)) / 1e6
+            size = byte_size(kept_bytes(self._trainer, _steps(self._trainer)))
             raise ValueError(
-                f"from now on the trainer keeps what this needs of each update, {size:,.0f} MB of weights: let it take "
-                "the next one (u), then ask"
+                f"from now on the trainer keeps what this needs of each update, {size} of weights: let it take the "
+                "next one (u), then ask"
             )
         kept = self._kept
         if question.by != question.update:
@@ -94,6 +100,8 @@ class TeacherWatch:
             raise ValueError(self._missing or "nothing is kept of this update: let the trainer take the next one")
         if kept.number != question.update:
             raise ValueError(f"only the newest update, {kept.number}, is kept; pause, and ask once it is shown")
+        if problem := too_large(self._adam):
+            raise ValueError(problem)
 
         def go_on() -> None:
             if interrupted():
@@ -117,7 +125,7 @@ class TeacherWatch:
         self._clip = min(1.0, longest / (float(norm) + 1e-6))
 
     def _begin(self) -> None:
-        self._steps, self._clip, self._missing = [], 1.0, ""
+        self._steps, self._clip, self._lack, self._missing = [], 1.0, "", ""
 
 
 def _steps(trainer: Any) -> int:
