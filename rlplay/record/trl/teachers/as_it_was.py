@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from rlplay.first_order import Vector
 from rlplay.record.trl import compat
+from rlplay.record.trl.teachers.in_float32 import in_float32
 from rlplay.record.trl.teachers.kept import Forward
 from rlplay.trace.targets import check_target
 from rlplay.trace.teachers import Target
@@ -20,9 +21,12 @@ from rlplay.trace.teachers import Target
 class LentModel:
     """A model in evaluation mode, whose weights may be replaced; see `lent`."""
 
-    def __init__(self, model: Any, parameters: dict[str, nn.Parameter], forward: Forward, temperature: float) -> None:
+    def __init__(
+        self, model: Any, parameters: dict[str, nn.Parameter], forward: Forward, exact: Forward, temperature: float
+    ) -> None:
+        """`exact` is the forward pass in float32; where the model's weights are coarse, without gradients."""
         self._parameters, self._live, self._model = parameters, {k: p.data for k, p in parameters.items()}, model
-        self.forward, self.temperature = forward, temperature
+        self.forward, self.exact, self.temperature = forward, exact, temperature
         self.device: torch.device = next(iter(parameters.values())).device
 
     @property
@@ -73,9 +77,10 @@ def lent(trainer: Any, parameters: dict[str, nn.Parameter]) -> Iterator[LentMode
     model = trainer.accelerator.unwrap_model(trainer.model)
     modes = {module: module.training for module in model.modules()}
     whole = all(each.dtype == torch.float32 for each in model.parameters() if each.is_floating_point())
-    forward = compat.exact_forward(trainer, model) if whole else model.forward
+    exact = compat.exact_forward(trainer, model)
+    forward, exact = (exact, exact) if whole else (model.forward, _widened(model, exact))
     # TRL has built the temperature into the head of a model that samples.
-    found = LentModel(model, parameters, forward, float(getattr(trainer, "temperature", 1.0)))
+    found = LentModel(model, parameters, forward, exact, float(getattr(trainer, "temperature", 1.0)))
     live = found.live
     devices = [found.device] if found.device.type == "cuda" else []
     try:
@@ -87,3 +92,16 @@ def lent(trainer: Any, parameters: dict[str, nn.Parameter]) -> Iterator[LentMode
             parameter.data = live[name]
         for module, mode in modes.items():
             module.training = mode
+
+
+def _widened(model: Any, forward: Forward) -> Forward:
+    """The forward pass of a model with coarse weights in float32; of a compiled one, as it is."""
+    if compat.compiled(model):
+        plain: Forward = model.forward
+        return plain
+
+    def passed(**options: Any) -> Any:
+        with in_float32(model):
+            return forward(**options)
+
+    return passed

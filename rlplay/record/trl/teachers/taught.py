@@ -123,7 +123,7 @@ class _Sums:
 
 def _again(one: Pass, model: LentModel) -> Callable[[], list[Tensor]]:
     def passed() -> list[Tensor]:
-        logprobs, entropies = one.again(model.forward)
+        logprobs, entropies = one.again(model.exact)
         return [logprobs] if one.by_entropy is None or entropies is None else [logprobs, entropies]
 
     return passed
