@@ -86,8 +86,8 @@ def _described(path: Path) -> RecordedRun | Unreadable:
 
 
 def _table(found: list[RecordedRun | Unreadable], sizes: bool) -> list[str]:
-    from rlplay.trace.numbers import byte_size as size
     from rlplay.printed import Unreadable
+    from rlplay.trace.numbers import byte_size as size
 
     numbers = ("update", "reward", "file", "snapshots") if sizes else ("update", "reward")
     rows: list[tuple[str, ...]] = [("written", "run", "scenario", "model", *numbers)]

@@ -7,8 +7,10 @@ from textual.content import Content
 
 from rlplay.trace.teachers import TakeAway, TakenAway, Taught, Teach, TeachCourse
 from rlplay.trace.text import visible
+from rlplay.trace.unasked import lacks_weights
 from rlplay.ui.format.keyed import QUIET, STRONG, keyed
 from rlplay.ui.format.shown_text import literal
+from rlplay.ui.session.session import Session
 from rlplay.ui.session.teachers import Teachers
 from rlplay.ui.teachers.words import disagreement, missed, moved, not_the_share, rest_line, sum_line, without_line
 
@@ -40,6 +42,23 @@ def head(teachers: Teachers, why: str, room: int) -> Content:
     if teachers.by != number:
         why = f"What the answers of update {teachers.by} still did to it in update {number}:"
     return Content.assemble(first, (f"\n{why}" if why else "", STRONG))
+
+
+def why_not(session: Session) -> str:
+    """Why nobody can be asked, in one line; empty if it can."""
+    started = session.run.started
+    if not session.source.live and started is not None and started.source:
+        lacking = lacks_weights(visible(started.source))
+        return f"{lacking[:1].upper()}{lacking[1:]}."
+    if not session.source.live:
+        return "This recording has no weights and gradients to ask. Resume the run (rlplay resume), then press Y."
+    if session.failed is not None and not session.has_engine:
+        return "The trainer has ended, and its weights and optimizer with it."
+    if session.failed is not None:
+        return "The engine has ended. Press r to resume, then Y."
+    if not session.run.finished:
+        return "No update yet: press u, then Y asks what moved this token."
+    return ""
 
 
 def empty(teachers: Teachers, asking: str, ended: str) -> str:

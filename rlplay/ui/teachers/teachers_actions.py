@@ -7,31 +7,12 @@ from typing import Any
 from rlplay.trace.chosen_answers import answers_of
 from rlplay.trace.questions import Prefix
 from rlplay.trace.targets import candidate_id
-from rlplay.trace.text import visible
-from rlplay.trace.unasked import lacks_weights
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.main.panel_actions import completion_named
 from rlplay.ui.main.playground import Action, Playground
 from rlplay.ui.river.belief_river import River
-from rlplay.ui.session.session import Session
 from rlplay.ui.session.subjects import Subject
-
-
-def why_not(session: Session) -> str:
-    """Why nobody can be asked, in one line; empty if it can."""
-    started = session.run.started
-    if not session.source.live and started is not None and started.source:
-        lacking = lacks_weights(visible(started.source))
-        return f"{lacking[:1].upper()}{lacking[1:]}."
-    if not session.source.live:
-        return "This recording has no weights and gradients to ask. Resume the run (rlplay resume), then press Y."
-    if session.failed is not None and not session.has_engine:
-        return "The trainer has ended, and its weights and optimizer with it."
-    if session.failed is not None:
-        return "The engine has ended. Press r to resume, then Y."
-    if not session.run.finished:
-        return "No update yet: press u, then Y asks what moved this token."
-    return ""
+from rlplay.ui.teachers.captions import why_not
 
 
 async def _teachers(play: Playground, argument: Any) -> None:

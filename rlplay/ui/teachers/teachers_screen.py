@@ -24,12 +24,11 @@ from rlplay.ui.parts.following import Following
 from rlplay.ui.parts.panel_messages import CursorMoved, Perform
 from rlplay.ui.parts.steady_static import SteadyStatic
 from rlplay.ui.session.subjects import Subject
-from rlplay.ui.teachers.captions import ASKING, COURSE, empty, head, sums, test_lines
+from rlplay.ui.teachers.captions import ASKING, COURSE, empty, head, sums, test_lines, why_not
 from rlplay.ui.teachers.course_list import CourseList
 from rlplay.ui.teachers.row_list import Chosen
 from rlplay.ui.teachers.teacher_list import TeacherList
 from rlplay.ui.teachers.teacher_rows import AnswerRow, Row, UpdatesRow, strongest, teacher_rows
-from rlplay.ui.teachers.teachers_actions import why_not
 from rlplay.ui.teachers.words import sentence
 from rlplay.ui.tokens.colouring import Colouring, lacks
 from rlplay.ui.tokens.token_map import TokenMap
