@@ -165,7 +165,24 @@ def test_the_sentence_names_the_tokens_that_did_most() -> None:
     text = sampled.pieces[int(sampled.token_ids[token])]
     said = sentence(made_of((token, 0.07), (0, -0.01)), UPDATE, SUBJECT)
     assert said.startswith("Mostly the blame on 1 answer")
-    assert f'"{text}" pushed {SUBJECT.name} up (+.070 of +.070' in said
+    assert f'"{text}" pushed {SUBJECT.name} up (+.070 of +.070 upward)' in said
+
+
+def test_the_sentence_speaks_of_one_answer_that_did_nearly_all_and_of_those_that_pushed_back() -> None:
+    sampled, pull = UPDATE.sampled, UPDATE.pull()
+    assert sampled is not None
+    assert pull is not None
+    ids, counts = np.unique(sampled.token_ids[pull > 0], return_counts=True)
+    alike = np.flatnonzero((pull > 0) & (sampled.token_ids == ids[counts.argmax()])).tolist()
+    owners = np.repeat(np.arange(len(sampled.group)), np.diff(sampled.offsets))
+    one, other = alike[0], next(token for token in alike if owners[token] != owners[alike[0]])
+    back = int(np.flatnonzero(pull < 0)[0])
+    said = sentence(made_of((one, 0.09), (other, 0.01), (back, -0.04)), UPDATE, SUBJECT)
+    assert said.startswith("Mostly the credit for 1 answer that")
+    assert said.endswith("up (+.090 of +.100 upward). Others pushed it down (−.040).")
+    shared = sentence(made_of((one, 0.06), (other, 0.04)), UPDATE, SUBJECT)
+    assert shared.startswith("Mostly the credit for 2 answers that")
+    assert shared.endswith("up (+.100 of +.100 upward).")
 
 
 def test_mostly_needs_half_of_all_that_pushed_that_way() -> None:

@@ -23,9 +23,11 @@ _EARLIER = "earlier updates, through the optimizer's momentum,"
 _ROUGH = 0.2
 """The relative difference between the sum of the shares and the first order from which on no cause is named."""
 _LITTLE = 0.25
-"""Where pushes both ways leave less than this part of those in the direction of the move, that is said."""
+"""The part of the pushes in the direction of the move: others of that size are said, and if less than it is left."""
 _MISSED = 0.5
 """The part of the move that first order misses from which on that is said."""
+_ALONE = 0.8
+"""The part of a cause from which on one answer is all of it."""
 _CAUSES = 8
 """Causes that are put into words, the strongest."""
 _STILL = 1e-4
@@ -136,12 +138,14 @@ def sentence(taught: Taught, update: Update, subject: Subject) -> str:
     if not total:
         return f"No token of update {update.number} pushed {name} {way}."
     how = "Mostly" if abs(total) >= _MOSTLY * abs(gross) else "Most of all,"
-    said = f"{how} {what} pushed {name} {way} ({nats(total, gross)} of {nats(gross, gross)})"
+    said = f"{how} {what} pushed {name} {way} ({nats(total, gross)} of {nats(gross, gross)} {way}ward)"
     if what == _EARLIER and best is not None:
         said += f"; in this batch, {best.what.rstrip(',')} ({nats(best.total, gross)})"
     other = down if net > 0 else up
-    against = f". Others pushed it {'down' if net > 0 else 'up'} ({nats(other, gross)}), so little is left"
-    return f"{said}{against if abs(net) < _LITTLE * abs(gross) else ''}."
+    if abs(other) >= _LITTLE * abs(gross):
+        left = ", so little is left" if abs(net) < _LITTLE * abs(gross) else ""
+        said += f". Others pushed it {'down' if net > 0 else 'up'} ({nats(other, gross)}){left}"
+    return f"{said}."
 
 
 def _pushes(taught: Taught) -> Array:
@@ -163,12 +167,21 @@ def _causes(taught: Taught, update: Update, up: bool) -> Iterator[Cause]:
     totals = np.bincount(which.ravel(), weights=taught.shares[tokens].astype(np.float64), minlength=len(kinds))
     for kind in np.argsort(-np.abs(totals))[:_CAUSES].tolist():
         found = tokens[which.ravel() == kind]
+        found = _alone(found, owners, taught.shares)
         answers = np.unique(owners[found])
         text = quoted(sampled.pieces.get(int(kinds[kind, 0]), sampled.texts[found[0]]))
         ground = f"{'credit for' if kinds[kind, 1] else 'blame on'} {len(answers)} answer{'s' * (len(answers) > 1)}"
         verb = "began with" if np.isin(found, sampled.offsets[:-1]).all() else "wrote"
         near = _nearness(int(same[answers].sum()), len(answers), bool(here[found].all()))
-        yield Cause(f"the {ground} that {verb} {text}{near}", len(answers), float(totals[kind]))
+        total = float(taught.shares[found].sum(dtype=np.float64))
+        yield Cause(f"the {ground} that {verb} {text}{near}", len(answers), total)
+
+
+def _alone(found: Array, owners: Array, shares: Array) -> Array:
+    """Of tokens that pushed the same way, those of one answer if it did nearly all of it; else all."""
+    answers, which = np.unique(owners[found], return_inverse=True)
+    totals = np.bincount(which.ravel(), weights=np.abs(shares[found].astype(np.float64)), minlength=len(answers))
+    return found[which.ravel() == totals.argmax()] if totals.max() >= _ALONE * totals.sum() else found
 
 
 def _nearness(same: int, answers: int, here: bool) -> str:
