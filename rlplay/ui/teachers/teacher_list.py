@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from rlplay.trace.records import Scored
 from rlplay.trace.update import Update
 from rlplay.ui.format.number_cells import plain, signed
 from rlplay.ui.format.shown_text import token_text
@@ -17,7 +16,9 @@ from rlplay.ui.teachers.words import nats
 from rlplay.ui.theme.inks import STEPS
 
 _WIDE = 64
-"""Cells of a line from which on it has reward and credit."""
+"""Cells of a line from which on it has the reward, if there is one."""
+_MEDIUM = 50
+"""Cells of a line from which on it has the credit."""
 TAKEN = "✕"
 """Marks an answer whose credit is to be taken away."""
 
@@ -48,7 +49,8 @@ class TeacherList(RowList[Row]):
         """What each column has, and what the two colours mean."""
         yield Segment(f"{'share':>9} ", self.palette.muted)
         yield from self.bar_heads()
-        yield Segment(f"{' reward credit' if self._wide else ''}  answer", self.palette.muted)
+        reward, credit = self._columns
+        yield Segment(f"{' reward' * reward}{' credit' * credit}  answer", self.palette.muted)
 
     def entry(self, row: Row, here: bool) -> Iterable[Segment]:
         """One row."""
@@ -74,17 +76,21 @@ class TeacherList(RowList[Row]):
 
     def _answer(self, row: AnswerRow, here: bool) -> Iterable[Segment]:
         scored = None if self._update is None else self._update.scored
-        if self._wide:
-            yield Segment(f"{_reward(scored, row.completions[0]):>7}", self.palette.text)
+        reward, credit = self._columns
+        if reward and scored is not None:
+            yield Segment(f"{plain(float(scored.rewards[row.completions[0]])):>7}", self.palette.text)
+        if credit:
             yield Segment(f"{signed(row.pull).strip():>7}", self.ink(row.pull))
         copies = f"×{len(row.completions)} " if len(row.completions) > 1 else ""
         yield Segment(f"  {copies}", self.palette.strong)
-        used = 10 + 2 * BAR + 1 + 14 * self._wide + 2 + len(copies)
+        used = 10 + 2 * BAR + 1 + 7 * (reward + credit) + 2 + len(copies)
         yield from self._excerpt(row, self.scrollable_content_region.width - used, here)
 
     @property
-    def _wide(self) -> bool:
-        return self.scrollable_content_region.width >= _WIDE
+    def _columns(self) -> tuple[bool, bool]:
+        """Whether there are columns for the reward and for the credit."""
+        width, scored = self.scrollable_content_region.width, None if self._update is None else self._update.scored
+        return width >= _WIDE and scored is not None and not scored.roles, width >= _MEDIUM
 
     def _excerpt(self, row: AnswerRow, room: int, here: bool) -> Iterable[Segment]:
         """The answer's text around its strongest token, which has the colour of its share."""
@@ -108,7 +114,3 @@ class TeacherList(RowList[Row]):
         yield Segment(f"{'…' * (first > start)}{''.join(map(text, range(first, row.token)))}", style)
         yield Segment(text(row.token), self.palette.shade(STEPS - 1 if row.share > 0 else 1 - STEPS, True))
         yield Segment(f"{''.join(map(text, range(row.token + 1, last)))}{'…' * (last < end)}", style)
-
-
-def _reward(scored: Scored | None, completion: int) -> str:
-    return "" if scored is None or scored.roles else plain(float(scored.rewards[completion]))
