@@ -196,9 +196,16 @@ marks of the chat template.
             *listed.lines,
             [],
             *why,
-            [Segment("⏎", self.palette.strong), Segment(" formulas", self.palette.muted)],
+            self._more(s),
             *self._columns(facts.sampled),
         ]
+
+    def _more(self, s: Settings) -> list[Segment]:
+        """The keys that tell more, as soon as there is more to tell."""
+        told = [Segment("⏎", self.palette.strong), Segment(" formulas", self.palette.muted)]
+        if self._ended and s.kind != "action values":
+            told += [Segment("   Y", self.palette.strong), Segment(" who taught it that", self.palette.muted)]
+        return told
 
     def _maths(
         self, update: Update, facts: AnswerFacts, place: tuple[int, int], s: Settings, what_if: WhatIfResult | None

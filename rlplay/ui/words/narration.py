@@ -333,16 +333,16 @@ def _after(update: Update, history: History, settings: Settings) -> tuple[str, s
     parts = [
         f"Update {update.number}: {pairs.loss_and_accuracy(finished.metrics) if answers else _reward(update, history)}"
     ]
-    following = "`u` plays the next update, `space` runs freely, `z` goes back."
+    following = "`u` plays the next update, `space` runs freely, `z` goes back"
     if settings.kind == "action values":
-        return " ".join(filter(None, [*parts, values.worth(finished.metrics, settings)])), following
+        return " ".join(filter(None, [*parts, values.worth(finished.metrics, settings)])), f"{following}."
     which_way = ("pulled up", "pushed down") if answers else ("with A > 0", "with A < 0")
     moved = on_average(update, which_way)
     if moved:
         parts.append(f"On average, {', '.join(moved)}.")
     if "kl_old" in finished.metrics and not answers:  # on answers that others wrote, it does not estimate a KL
         parts.append(f"KL of this update {number(finished.metrics['kl_old'])}.")
-    return " ".join(parts), following
+    return " ".join(parts), f"{following}{'' if settings.kind == 'reward model' else ', `Y` tells why'}."
 
 
 def _reward(update: Update, history: History) -> str:
