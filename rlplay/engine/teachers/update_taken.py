@@ -125,7 +125,8 @@ def _as_then(record: Update, state: State, past: Past) -> tuple[State, Settings]
 def check_loss(number: int, settings: Settings) -> None:
     """Raises ValueError, one line, if the loss of an update has no shares of first order."""
     if settings.loss_type in ("q_learning", "sarsa"):
-        raise ValueError(f"update {number} has no gradients: {settings.loss_type} moves each value by itself")
+        name = "Q-learning" if settings.loss_type == "q_learning" else "SARSA"
+        raise ValueError(f"update {number} has no gradients: {name} moves each value by itself, so none taught another")
     if settings.loss_type == "reward":
         raise ValueError(f"update {number} trained the reward model; it did not move the policy")
     if settings.loss_type == "policy_gradient" and settings.surrogate_row.trust_region:
