@@ -158,7 +158,19 @@ def _unclipped(run: Evidence, _found: Finding) -> Iterator[Remedy]:
     yield from less(run, "learning_rate", 3, 10)
 
 
+def _warmer(run: Evidence) -> Iterator[Remedy]:
+    """Answers that differ more, where little but the likeliest token is drawn."""
+    if run.settings.temperature < 1:
+        yield from instead("the model's own temperature", temperature=1.0)
+
+
+def _paid_apart(run: Evidence, found: Finding) -> Iterator[Remedy]:
+    yield from _warmer(run)
+    yield from another_price(run, found)
+
+
 def _compared(run: Evidence, _found: Finding) -> Iterator[Remedy]:
+    yield from _warmer(run)
     yield from more(run, "num_generations", 2, 4)
     if not run.settings.dynamic_sampling and run.settings.num_generations > 1:
         yield from instead("prompts drawn until their answers differ", dynamic_sampling=True)
@@ -256,7 +268,7 @@ TRIED: dict[Problem, Callable[[Evidence, Finding], Tried]] = {
     "not finite": _finite,
     "no end": _longer,
     "temperature": _cooler,
-    "same reward": another_price,
+    "same reward": _paid_apart,
     "inverted": turned,
     "step too large": _smaller_steps,
     "length": another_price,

@@ -56,6 +56,13 @@ def test_what_is_tried_fits_the_run_and_changes_it(name: Problem) -> None:
     assert measure(run, found(name, named)).name
 
 
+@pytest.mark.parametrize("name", ["same reward", "no signal"])
+def test_answers_that_are_drawn_cold_are_drawn_warmer_first(name: Problem) -> None:
+    first = Remedy("the model's own temperature", {"temperature": 1.0})
+    assert remedies(evidence(settings={"temperature": 0.05}), found(name))[0] == first
+    assert first not in remedies(evidence(settings={"temperature": 1.0}), found(name))
+
+
 @pytest.mark.parametrize("name", UNTRIED)
 def test_what_no_setting_mends_is_not_tried(name: Problem) -> None:
     planned = trial(evidence(), found(name))
