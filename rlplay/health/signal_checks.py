@@ -50,12 +50,18 @@ def same(run: Evidence) -> Finding | None:
         "same reward",
         f"Every answer earned exactly {earned}",
         f"All {run.answers} answers of {len(run.digests)} updates earned {earned}.{seen}",
-        f"{_NOTHING_TO_LEARN} {why}",
+        f"{_NOTHING_TO_LEARN} {why}{_drawn_cold(run) if paid <= 0 else ''}",
         change,
         ("reward_weights",),
         run.example,
         run.examples,
     )
+
+
+def _drawn_cold(run: Evidence) -> str:
+    """That the answers are drawn below temperature 1, if they are."""
+    at = run.settings.temperature
+    return f" The answers are drawn at temperature {number(at)}; at 1 they differ more." if at < 1 else ""
 
 
 def _one_reward(paid: float, right: float | None) -> tuple[str, str]:
@@ -205,7 +211,7 @@ def silent(run: Evidence) -> Finding | None:
         if every
         else f"{share} The mean reward is {number(mean or 0.0)}.",
         "A group whose answers all earn the same has nothing to compare. The prompts are too hard or too easy for this "
-        "policy, or its answers too much alike."
+        f"policy, or its answers too much alike.{_drawn_cold(run)}"
         if grouped
         else "No answer earned more or less than its baseline.",
         "Take other prompts, easier or harder, or more num_generations."
