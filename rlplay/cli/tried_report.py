@@ -64,7 +64,7 @@ def lines(rehearsal: Rehearsal) -> Iterator[str]:
     yield ""
     better = "higher" if rehearsal.measure.more else "lower"
     which = "the largest value in" if rehearsal.measure.wild else "the mean over"
-    said = f"The number is that of {rehearsal.measure.name}, {which} these updates: {better} is better."
+    said = f"Number: {rehearsal.measure.name}, {which} these updates; {better} is better."
     yield from textwrap.wrap(visible(said), WIDTH)
     yield from _tokens(outcomes)
     yield from textwrap.wrap(_helped(outcomes), WIDTH)
