@@ -17,6 +17,7 @@ from rlplay.ui.main.other_runs import OtherRuns
 from rlplay.ui.river.belief_river import River
 from rlplay.ui.session.subjects import Subject
 from rlplay.ui.teachers.teachers_screen import TeachersScreen
+from rlplay.ui.teachers.words import named
 from tests.recorded import synthetic_evaluated
 from tests.ui.stage import CHOSEN, all_text, on_screen, pressed, settled, until
 from tests.ui.taught import away, course, taught
@@ -101,6 +102,20 @@ async def test_marked_answers_are_taken_away_and_the_test_is_no_share() -> None:
         commands = len(source.commands)
         await pressed(pilot, "backspace")
         assert len(source.commands) == commands, "it is known"
+
+
+async def test_the_answers_that_the_sentence_names_are_marked_at_once() -> None:
+    async with on_screen(1, 2, size=(120, 35)) as (app, source, pilot):
+        await pressed(pilot, "Y")
+        answered(source, app)
+        await settled(pilot)
+        screen, teachers = app.screen, app.play.session.teachers
+        assert "a marks the answers that the sentence names" in str(screen.query_one("#sums").content)
+        await pressed(pilot, "a")
+        assert teachers.marked == named(teachers.taught, app.play.session.shown)
+        assert f"{len(teachers.marked)} answer" in str(screen.query_one("#head").content)
+        await pressed(pilot, "a")
+        assert not teachers.marked
 
 
 async def test_another_candidate_in_its_place_and_another_update_are_asked_about() -> None:

@@ -29,7 +29,7 @@ from rlplay.ui.teachers.course_list import CourseList
 from rlplay.ui.teachers.row_list import Chosen
 from rlplay.ui.teachers.teacher_list import TeacherList
 from rlplay.ui.teachers.teacher_rows import AnswerRow, Row, UpdatesRow, strongest, teacher_rows
-from rlplay.ui.teachers.words import sentence
+from rlplay.ui.teachers.words import named, sentence
 from rlplay.ui.tokens.colouring import Colouring, lacks
 from rlplay.ui.tokens.token_map import TokenMap
 
@@ -52,10 +52,10 @@ Blue tokens raised it, orange ones lowered it. Shares add up: all of this batch,
 through the optimizer's momentum, plus the **rest** (weight decay, entropy bonus, KL), is what the step was
 **predicted** to do. Prediction is of first order, so the **measured** move differs, and more so the longer the step.
 
-**Without them**: a share is not what would have happened without an answer. `enter` marks answers, and `backspace`
-takes the update once more with their credit 0, all else as it was. Adam divides every step by the size of the gradients
-that are left, so the others usually make up for part of what is missing. `b` keeps the update without them as a branch,
-from which training goes on beside this run.
+**Without them**: a share is not what would have happened without an answer. `enter` marks answers, `a` those that the
+sentence names, and `backspace` takes the update once more with their credit 0, all else as it was. Adam divides every
+step by the size of the gradients that are left, so the others usually make up for part of what is missing. `b` keeps
+the update without them as a branch, from which training goes on beside this run.
 
 `tab` goes from the answers to the tokens and to the whole run by update. `enter` on an earlier update opens its
 answers. `← →` ask about another token in the same place. `x` and `X` go to what raised and what lowered it most.
@@ -87,6 +87,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         Binding("left", "instead(-1)", "candidate before"),
         Binding("right", "instead(1)", "candidate after"),
         Binding("enter", "choose", "mark the answer, or open the update"),
+        Binding("a", "mark_named", "mark the answers that the sentence names"),
         Binding("backspace", "take_away", "take the update once more without the marked answers"),
         Binding("x", "strongest(False)", "largest", id="largest"),
         Binding("X", "strongest(True)", "smallest", id="smallest"),
@@ -116,7 +117,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         self._rows: list[Row] = []
         self._made: tuple[Taught | None, Update | None] = None, None
         self._found: tuple[object, Update | None] = None, None
-        self._why = ""
+        self._why, self._named = "", frozenset[int]()  # a sentence, and the answers that it names
         self._said = ""  # about the token that `x` has found
         self._steered = False  # whether the cursor of the map has left the strongest token
 
@@ -179,10 +180,14 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         self.query_one("#sums", SteadyStatic).say(sums(taught, self._said, self._tested()))
 
     def _tested(self) -> list[Content]:
-        """About the marked answers."""
+        """About the marked answers, or how to mark those that did most."""
         taught, update = self._made
-        if taught is None or update is None or not self._marked:
+        if taught is None or update is None:
             return []
+        if not self._marked:
+            return [keyed("`a` marks the answers that the sentence names, to test it")] * bool(
+                self._named and not self._said
+            )
         return test_lines(self.teachers, taught, self.teachers.away(tokens_of(update, self._marked)))
 
     def _update(self) -> Update | None:
@@ -200,7 +205,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         self.course.caption(Content(f"The whole run · what each update did to {name}"), Content(""))
 
     def _arrange(self, taught: Taught | None, update: Update | None) -> None:
-        subject, self._rows, self._why = self.teachers.subject, [], ""
+        subject, self._rows, self._why, self._named = self.teachers.subject, [], "", frozenset()
         self._steered = False
         self.teachers.colour(update)
         if taught is None or update is None or update.sampled is None or subject is None:
@@ -209,7 +214,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
             own = subject.completion if subject.of == update.number else None
             self._rows = teacher_rows(taught, update, own)
             if taught.by == taught.update:
-                self._why = sentence(taught, update, subject)
+                self._why, self._named = sentence(taught, update, subject), named(taught, update)
 
     @property
     def _marked(self) -> frozenset[int]:
@@ -323,6 +328,11 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
                 self.look(at_once=True)
             case None if teachers.taught is None and teachers.asked is None:
                 await self._ask(teachers.look_at(teachers.update, teachers.by))
+
+    def action_mark_named(self) -> None:
+        """Mark the answers that the sentence names, or none of them if all are marked."""
+        self.teachers.mark(self._named)
+        self.look(at_once=True)
 
     async def action_take_away(self) -> None:
         """Take the update once more without the credit of the marked answers."""

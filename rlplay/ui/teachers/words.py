@@ -110,28 +110,29 @@ def not_the_share(away: TakenAway, taught: Taught) -> str:
 
 
 class Cause(NamedTuple):
-    """Tokens that pushed for one reason: what it was, how many answers, and what their shares add up to."""
+    """Tokens that pushed for one reason: what it was, whose answers, and what their shares add up to."""
 
     what: str
-    answers: int
+    answers: frozenset[int]
     total: float
+
+
+def named(taught: Taught, update: Update) -> frozenset[int]:
+    """The answers that `sentence` speaks of; none if it names no cause in this update."""
+    best = None if _unexplained(taught, "it") else _strongest(taught, update)
+    return frozenset() if best is None else best.answers
 
 
 def sentence(taught: Taught, update: Update, subject: Subject) -> str:
     """What moved the target, in one sentence: the cause that explains most of it, if any does, by its shares."""
     name, net = subject.name, taught.predicted
-    if abs(taught.measured) < _STILL and abs(taught.first_order) < _STILL:
-        return f"This update did not move {name}."
-    if abs(net - taught.first_order) > _ROUGH * abs(taught.first_order):
-        return f"The shares of {name} are too rough to name a cause: see how far their sum is from ∇q·Δθ."
-    if taught.measured * net < 0 or not net:
-        moves = f"the shares add up to {nats(net, net)}, but {name} moved by {nats(taught.measured, net)}"
-        return f"First order does not explain this update: {moves}."
+    if unexplained := _unexplained(taught, name):
+        return unexplained
     pushes = _pushes(taught)
     up, down = float(np.maximum(pushes, 0).sum()), float(np.minimum(pushes, 0).sum())
     gross, way = (up, "up") if net > 0 else (down, "down")
     earlier = taught.earlier if taught.earlier * net > 0 else 0.0
-    best = max(_causes(taught, update, net > 0), key=lambda cause: abs(cause.total), default=None)
+    best = _strongest(taught, update)
     what, total = _EARLIER, earlier
     if best is not None and abs(best.total) > abs(earlier):
         what, total = best.what, best.total
@@ -146,6 +147,24 @@ def sentence(taught: Taught, update: Update, subject: Subject) -> str:
         left = ", so little is left" if abs(net) < _LITTLE * abs(gross) else ""
         said += f". Others pushed it {'down' if net > 0 else 'up'} ({nats(other, gross)}){left}"
     return f"{said}."
+
+
+def _unexplained(taught: Taught, name: str) -> str:
+    """Why no cause can be named, in one sentence; empty if one can."""
+    net = taught.predicted
+    if abs(taught.measured) < _STILL and abs(taught.first_order) < _STILL:
+        return f"This update did not move {name}."
+    if abs(net - taught.first_order) > _ROUGH * abs(taught.first_order):
+        return f"The shares of {name} are too rough to name a cause: see how far their sum is from ∇q·Δθ."
+    if taught.measured * net < 0 or not net:
+        moves = f"the shares add up to {nats(net, net)}, but {name} moved by {nats(taught.measured, net)}"
+        return f"First order does not explain this update: {moves}."
+    return ""
+
+
+def _strongest(taught: Taught, update: Update) -> Cause | None:
+    """What did most in this update in the direction in which the target was predicted to move."""
+    return max(_causes(taught, update, taught.predicted > 0), key=lambda cause: abs(cause.total), default=None)
 
 
 def _pushes(taught: Taught) -> Array:
@@ -174,7 +193,7 @@ def _causes(taught: Taught, update: Update, up: bool) -> Iterator[Cause]:
         verb = "began with" if np.isin(found, sampled.offsets[:-1]).all() else "wrote"
         near = _nearness(int(same[answers].sum()), len(answers), bool(here[found].all()))
         total = float(taught.shares[found].sum(dtype=np.float64))
-        yield Cause(f"the {ground} that {verb} {text}{near}", len(answers), total)
+        yield Cause(f"the {ground} that {verb} {text}{near}", frozenset(answers.tolist()), total)
 
 
 def _alone(found: Array, owners: Array, shares: Array) -> Array:
