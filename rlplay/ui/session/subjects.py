@@ -10,6 +10,7 @@ from rlplay.trace.targets import text_target, token_target, whole_text_target
 from rlplay.trace.teachers import Target
 from rlplay.trace.update import Update
 from rlplay.ui.format.shown_text import quoted
+from rlplay.ui.format.step_word import worded
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def token_subject(update: Update, completion: int, token: int, candidate: int | 
     ids = list(dict.fromkeys([*listed, written, chosen]))
     pieces = _pieces(update, sampled)
     return Subject(
-        target, quoted(pieces.get(chosen, "")), place_words(token), update.number,
+        target, quoted(pieces.get(chosen, "")), worded(place_words(token), update.step_word), update.number,
         completion if chosen == written else None, tuple((each, pieces.get(each, "")) for each in ids),
         " ".join(sampled.prompts[int(sampled.group[completion])].split()),
     )  # fmt: skip
