@@ -203,7 +203,7 @@ marks of the chat template.
     def _more(self, s: Settings) -> list[Segment]:
         """The keys that tell more, as soon as there is more to tell."""
         told = [Segment("⏎", self.palette.strong), Segment(" formulas", self.palette.muted)]
-        if self._ended and s.kind != "action values":
+        if self._ended and s.kind not in ("action values", "reward model"):
             told += [Segment("   Y", self.palette.strong), Segment(" who taught it that", self.palette.muted)]
         return told
 
