@@ -19,7 +19,7 @@ from rlplay.engine.batch import Batch
 from rlplay.engine.out_of_memory import is_out_of_memory
 from rlplay.engine.state import State
 from rlplay.engine.teachers.lent import lent
-from rlplay.engine.teachers.reading import Reading, reading
+from rlplay.engine.teachers.reading import KL, Reading, reading
 from rlplay.first_order import Vector, best_difference, off_by
 
 
@@ -40,8 +40,9 @@ class Along:
 class Question:
     """A direction from some weights, both by name; the completions `rows` that are looked at, int64 on the CPU.
 
-    `pulls` [R, L], float64 on the CPU, is ∂loss/∂ℓ of each token, 0 where it counts for nothing, and `cut` what is left
-    of every gradient. All of it together is `known` to change by so much along the direction. `guess` is how much a
+    `pulls` [R, L], float64 on the CPU, is ∂loss/∂ℓ of each token, 0 where it counts for nothing; `held`, None for 0, is
+    the part of it that comes from a KL in the loss and is no credit of the token. `cut` is what is left of every
+    gradient. All of it together is `known` to change by so much along the direction. `guess` is how much a
     log-probability may change.
     """
 
@@ -49,6 +50,7 @@ class Question:
     direction: Vector
     rows: Tensor
     pulls: Tensor
+    held: Tensor | None
     cut: float
     known: float
     guess: float
@@ -70,8 +72,12 @@ def along(question: Question, state: State, batch: Batch) -> Along:
 
 def _changes(question: Question, found: Mapping[str, Tensor]) -> Along:
     """What derivatives come to: those of the log-probabilities have no name, the others theirs."""
-    tokens = question.cut * torch.where(question.pulls != 0, question.pulls * found[""], 0.0)
+    each = question.cut * torch.where(question.pulls != 0, found[""], 0.0)
+    tokens = question.pulls * each
     others = {name: question.cut * float(change) for name, change in found.items() if name}
+    if question.held is not None:
+        others[KL] = others.get(KL, 0.0) + float((question.held * each).sum())
+        tokens = (question.pulls - question.held) * each
     total = float(tokens.sum()) + sum(others.values())
     off = off_by(total, question.known, float(tokens.abs().sum()), (*others.values(),))
     return Along(tokens, others, off)

@@ -14,6 +14,9 @@ from rlplay.engine.policy_gradient import inputs_of, share_of
 from rlplay.engine.state import State
 from rlplay.engine.tensors import Tensors
 
+KL = "KL"
+"""What a KL in the loss adds, among the other terms."""
+
 
 @dataclass
 class Reading:
@@ -45,7 +48,7 @@ def reading(state: State, batch: Batch, rows: Tensor) -> Reading:
     if inputs.anchor is not None and inputs.distribution is not None and not inputs.at_anchor:
         pair = inputs.distribution, inputs.anchor
         exact = divergences.full(Tensors, *(reversed(pair) if settings.kl_anchor == "old" else pair))
-        found.others["KL"] = state.kl_coef * (weights * exact).cpu().double().sum()
+        found.others[KL] = state.kl_coef * (weights * exact).cpu().double().sum()
     if values is not None and batch.values is not None and batch.returns is not None:
         new, old, returns = (each.cpu().double() for each in (values, batch.values[there], batch.returns[there]))
         inside, clip = share.weights > 0, settings.cliprange_value

@@ -78,11 +78,12 @@ def _question(step: StepTaken, v: Vector, taken: UpdateTaken) -> Question:
     assert sampled is not None
     rows = torch.from_numpy(record.rows.astype(np.int64))
     pulls = unflattened(record.dloss_dlogp, record.rows, sampled).double()
+    held = None if record.dkl_dlogp is None else unflattened(record.dkl_dlogp, record.rows, sampled).double()
     if not has_others(taken.state, taken.batch):
         loud = (pulls != 0).any(-1)
-        rows, pulls = rows[loud], pulls[loud]
+        rows, pulls, held = rows[loud], pulls[loud], None if held is None else held[loud]
     cut = min(1.0, longest / (record.metrics["grad_norm"] + 1e-6)) if longest else 1.0
-    return Question(step.weights, v, rows, pulls, cut, dot(step.pulled, v), _guess(step, v, pulls * cut))
+    return Question(step.weights, v, rows, pulls, held, cut, dot(step.pulled, v), _guess(step, v, pulls * cut))
 
 
 def _guess(step: StepTaken, v: Vector, pulls: Tensor) -> float:

@@ -65,20 +65,21 @@ class ByHand:
                 temperature = update.sampled.temperature  # type: ignore[union-attr]
                 q = model.logprobs(target.prompt_ids, target.answer_ids, temperature)[target.places].sum()
                 slope = model.gradient(q)
-                tokens = dict(_gradients(model, update, step))
-                g = sum(tokens.values(), torch.zeros_like(theta))
+                tokens, by_kl = _gradients(model, update, step)
+                g = sum([*tokens.values(), by_kl], torch.zeros_like(theta))
                 c = min(1.0, cut / (float(g.norm()) + 1e-6))
                 t, m, v = t + 1, B1 * m + (1 - B1) * c * g, B2 * v + (1 - B2) * (c * g) ** 2
                 shape = 1 / ((v / (1 - B2**t)).sqrt() + EPS)
                 move = -step.metrics["learning_rate"] * shape * m / (1 - B1**t)
-                steps.append((update.number, t, step.metrics["learning_rate"], shape * slope, c, tokens))
+                steps.append((update.number, t, step.metrics["learning_rate"], shape * slope, c, tokens | {-1: by_kl}))
                 self.first_order += float(slope @ move) if update is updates[-1] else 0.0
                 theta = theta + move
-        self.shares = [self._shares(update, steps, updates[-1].number) for update in updates]
+        parts = [self._shares(update, steps, updates[-1].number) for update in updates]
+        self.shares, self.kl = [each[:-1] for each in parts], [each[-1] for each in parts]
 
     @staticmethod
     def _shares(update: Update, steps: list[Any], number: int) -> Any:
-        found = np.zeros(len(update.sampled.token_ids))  # type: ignore[union-attr]
+        found = np.zeros(len(update.sampled.token_ids) + 1)  # type: ignore[union-attr]
         for mine, s, _, _, c, tokens in steps:
             if mine != update.number:
                 continue
@@ -90,11 +91,12 @@ class ByHand:
         return found
 
 
-def _gradients(model: Model, update: Update, step: Any) -> Any:
-    """Dᵢ∇ℓᵢ by the place of the token."""
-    sampled, done = update.sampled, 0
+def _gradients(model: Model, update: Update, step: Any) -> tuple[dict[int, Tensor], Tensor]:
+    """The credit of each token times ∇ℓᵢ, by the token's place; and what the KL in the loss adds over all of them."""
+    sampled, done, found = update.sampled, 0, dict[int, Tensor]()
     assert sampled is not None
-    spans = list(pairwise(sampled.offsets))
+    spans, kept = list(pairwise(sampled.offsets)), step.dkl_dlogp
+    by_kl = torch.zeros(sum(p.numel() for p in model.named.values()), dtype=torch.float64)
     for row in step.rows:
         (a, b), (p, q) = spans[row], list(pairwise(sampled.prompt_offsets))[sampled.group[row]]
         logprobs = model.logprobs(
@@ -102,8 +104,11 @@ def _gradients(model: Model, update: Update, step: Any) -> Any:
         )
         for place in range(a, b):
             if pull := float(step.dloss_dlogp[done + place - a]):
-                yield place, pull * model.gradient(logprobs[place - a])
+                held = 0.0 if kept is None else float(kept[done + place - a])
+                gradient = model.gradient(logprobs[place - a])
+                found[place], by_kl = (pull - held) * gradient, by_kl + held * gradient
         done += b - a
+    return found, by_kl
 
 
 CASES: list[dict[str, Any]] = [
@@ -132,7 +137,9 @@ def test_shares_are_those_of_each_token_alone(
     assert found.first_order == pytest.approx(hand.first_order, rel=1e-5)
     assert scale > 1e-4
     assert [(since, update) for since, update, _ in found.earlier_by] == [(1, 2), (0, 1)]
-    assert found.earlier_by[0][2] == pytest.approx(hand.shares[0].sum(), rel=1e-5)
+    assert found.earlier_by[0][2] == pytest.approx(hand.shares[0].sum() + hand.kl[0], rel=1e-5)
+    assert found.rest.get("KL", 0.0) == pytest.approx(hand.kl[1], rel=1e-4)
+    assert bool(hand.kl[1]) == ("beta" in given)
     assert sum(part for *_, part in found.earlier_by) == pytest.approx(found.earlier, rel=1e-9)
     assert (earlier.batch, earlier.earlier, earlier.measured) == (found.batch, found.earlier, found.measured)
 

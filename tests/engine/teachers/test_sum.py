@@ -10,7 +10,7 @@ import pytest
 from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught, update_of
 
 CASES: list[tuple[dict[str, Any], set[str]]] = [
-    ({"algorithm": "grpo", "beta": 0.1}, set()),
+    ({"algorithm": "grpo", "beta": 0.1}, {"KL"}),
     ({"algorithm": "dr-grpo", "max_grad_norm": 0.02}, set()),
     ({"algorithm": "reinforce", "weight_decay": 0.3}, {"weight decay"}),
     ({"algorithm": "ppo", "num_minibatches": 1}, {"value loss"}),
