@@ -148,7 +148,9 @@ class CommandLoop:
                 self._asked.append(command) if self._driver.waits(command) else self._answer(command)
             elif isinstance(command, Advance) and self._counted:
                 self._steps.append(command)
-            elif not isinstance(command, EndProbe):
+            elif isinstance(command, EndProbe):
+                self._asked.clear()
+            else:
                 self._held = command
                 self._steps.clear()
         return True

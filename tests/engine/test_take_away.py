@@ -19,7 +19,7 @@ from rlplay.engine.engine_process import CommandLoop
 from rlplay.engine.snapshots import SnapshotStore
 from rlplay.engine.take_away import TakingAway
 from rlplay.engine.target_value import target_value
-from rlplay.link.messages import Advance, Status, Stop
+from rlplay.link.messages import Advance, EndProbe, Status, Stop
 from rlplay.trace.records import AnyRecord, Finished, Sampled
 from rlplay.trace.teachers import TakeAway, TakenAway, Target
 from tests.engine.test_target_value import target_of
@@ -311,3 +311,24 @@ def test_asked_while_the_run_goes_on_it_waits_for_the_end_of_the_update(start: S
     assert bool(answer.refused) == bool(refused)
     assert refused in answer.refused
     assert refused or answer.without
+
+
+class Leaving(Screen):
+    """Asks, and wants no answer any more before the update has ended; stops once it has."""
+
+    def send(self, event: Any) -> None:
+        asked = self.commands.qsize()
+        super().send(event)
+        if self.commands.qsize() > asked:
+            self.commands.put(EndProbe())
+        if isinstance(event, Status) and not event.running and len(self.events) > 2:
+            self.commands.put(Stop())
+
+
+def test_what_waits_for_the_end_of_the_update_can_be_called_off(start: Start) -> None:
+    driver, records = start()
+    driver.advance("update", 1, never)
+    wire = Leaving(Advance("update"), TakeAway(target_of(last_sampled(records, 1), 0, [0]), 1, [0]))
+    assert CommandLoop(wire, driver).serve() == 0  # type: ignore[arg-type]
+    assert driver.status().update == 2
+    assert not [event for event in wire.events if isinstance(event, TakenAway)]
