@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from textual.containers import VerticalScroll
 
-from rlplay.trace.records import Rewound
+from rlplay.trace.records import Evaluated, Rewound
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.held_out.held_out_screen import HeldOutScreen
@@ -43,6 +43,34 @@ async def test_it_shows_the_newest_answers_up_to_the_update_on_the_screen() -> N
         assert text.index("1.20  3 + 4 = 7") > text.index("0.20  3 + 4 = 8"), "the worst first"
         await pressed(pilot, "e")
         assert not isinstance(app.screen, HeldOutScreen)
+
+
+async def test_the_cursor_goes_from_answer_to_answer_however_long_they_are_and_whatever_the_prompts_say() -> None:
+    async with on_screen(1, size=(80, 24)) as (app, source, pilot):
+        answers = ["a", "long " * 40, "b"]
+        source.evaluated = [
+            Evaluated(update=0, metrics={}, prompts=["▸ 1", "▸ 2", "▸ 3"], completions=answers,
+                      rewards=np.zeros(3, dtype=np.float32), seconds=0.1)
+        ]  # fmt: skip
+        await pressed(pilot, "e", "enter")
+        cursor, panel = app.screen.query_one("#cursor"), app.screen.query_one(VerticalScroll)
+        rows = []
+        for _ in answers:
+            rows.append(cursor.region.y - panel.scrollable_content_region.y)
+            await pressed(pilot, "down")
+        assert rows == [1, 4, 9], "the second takes three rows"
+
+
+async def test_a_key_there_does_not_read_the_run_file_or_draw_the_answers_again(monkeypatch: Any) -> None:
+    async with on_screen(1, size=(120, 35)) as (app, source, pilot):
+        source.evaluated = [synthetic_evaluated(0)]
+        await pressed(pilot, "e")
+        done: list[object] = []
+        monkeypatch.setattr(source, "held_out", done.append)
+        monkeypatch.setattr(SteadyStatic, "say", lambda _self, words: done.append(words))
+        await pressed(pilot, "down")
+        assert app.screen._at == 1
+        assert done == []
 
 
 async def test_it_reads_the_run_file_only_when_there_are_others(monkeypatch: Any) -> None:
