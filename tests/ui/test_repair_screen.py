@@ -6,6 +6,7 @@ import pytest
 from textual.widgets import OptionList
 
 from rlplay.link.messages import Advance, EndProbe, Failed
+from rlplay.trace.records import Changed
 from rlplay.trace.rehearsals import Rehearse
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.update import Update
@@ -139,6 +140,18 @@ async def test_esc_ends_it_and_enter_tries_the_rest():
         assert isinstance(app.screen, HealthScreen)
         await pressed(pilot, "!")
         assert len(source.asked) == 2, "what was tried is still there"
+
+
+async def test_a_setting_that_has_changed_meanwhile_makes_it_another_trial():
+    async with sick() as (app, source, pilot):
+        await pressed(pilot, "!")
+        await until(pilot, lambda: over(app))
+        await pressed(pilot, "escape")
+        source.records([Changed(update=LAST + 1, phase="sample", name="learning_rate", value=0.5, previous=0.1)])
+        await settled(pilot)
+        await pressed(pilot, "!")
+        assert len(source.asked) == 2
+        assert source.asked[1].changes == source.asked[0].changes
 
 
 async def test_closing_it_ends_what_is_under_way():

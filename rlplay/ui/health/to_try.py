@@ -30,10 +30,11 @@ def to_try(session: Session, problem: Problem | None = None) -> Rehearsing | str
     if plan.since > session.run.finished:
         since = session.run.finished
         plan = replace(plan, since=since, why=f"from update {since}, the last that is finished")
+    begins = session.run.rewinds, session.settings_after(plan.since)
     known = session.rehearsing
-    if known is not None and (known.trial.finding, known.trial.since) == (plan.finding, plan.since):
-        return known
-    return Rehearsing(plan, run)
+    if known is None or (known.trial.finding, known.trial.since, known.begins) != (plan.finding, plan.since, begins):
+        return Rehearsing(plan, run, begins)
+    return known
 
 
 def _no_engine(session: Session) -> str:

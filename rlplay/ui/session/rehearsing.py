@@ -63,9 +63,9 @@ class Rehearsing:
     somebody to judge.
     """
 
-    def __init__(self, trial: Trial, before: Evidence) -> None:
-        """`before` is the run as it was examined."""
-        self.trial, self.before = trial, before
+    def __init__(self, trial: Trial, before: Evidence, begins: object = None) -> None:
+        """`before` is the run as it was examined; `begins` is another one for another state to begin from."""
+        self.trial, self.before, self.begins = trial, before, begins
         self.measure = measure(before, trial.finding)
         self.points = [point for point in self.measure.series(before) if point[0] <= trial.since][-BEFORE:]
         self.beside = before.history.at(trial.since)  # the metrics before all of them
