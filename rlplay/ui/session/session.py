@@ -16,25 +16,12 @@ from rlplay.plain_yaml import PlainYamlError
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.scenario_world import step_word, world_of
 from rlplay.trace.kinds import SomeSettings
-from rlplay.trace.questions import (
-    AnyAnswer,
-    Continued,
-    Estimated,
-    Judged,
-    LayersRead,
-    NeighboursFound,
-    Peeked,
-    Reached,
-    Recalled,
-    Tried,
-    Weighed,
-)
+from rlplay.trace.questions import Judged
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound, Sampled, SettingsChange, Started
-from rlplay.trace.rehearsals import Rehearsed
 from rlplay.trace.run import Run
 from rlplay.trace.runfile_format import RunFileError
-from rlplay.trace.teachers import TakenAway, Taught, TaughtCourse
 from rlplay.trace.update import Phase, Update
+from rlplay.ui.session.answers import take_answer
 from rlplay.ui.session.digesting import Digesting
 from rlplay.ui.session.happenings import Happening, Moved, Restored
 from rlplay.ui.session.probing import Probing
@@ -246,29 +233,7 @@ class Session:
             case Recorded():
                 self._record(event.record)
             case _:
-                self._answered(event)
-
-    def _answered(self, answer: AnyAnswer) -> None:
-        match answer:
-            case Judged():
-                self.judged = answer
-            case Reached():
-                if self.reaching is not None:
-                    self.reaching.take(answer)
-            case Rehearsed():
-                if self.rehearsing is not None:
-                    self.rehearsing.take(answer)
-            case Tried():
-                self.writing.take(answer)
-            case Weighed() | LayersRead() | NeighboursFound():
-                self.weighing.take(answer)
-            case Taught() | TaughtCourse() | TakenAway():
-                self.teachers.take(answer)
-                self.colour_shares()
-            case Peeked() | Continued() | Estimated() | Recalled():
-                self.probing.take(answer)
-                if isinstance(answer, Peeked):
-                    self.teachers.spelled(answer)
+                take_answer(self, event)
 
     def colour_shares(self) -> None:
         """Let the tokens of the update whose shares are known have them."""
