@@ -51,16 +51,13 @@ from rlplay.trace.runfile_format import (
     snapshots_folder,
     snapshots_in,
     unpack,
-    without_detail,
 )
 from rlplay.trace.settings_timeline import SettingsTimeline
 from rlplay.trace.sound import check_update
-from rlplay.trace.thinning import RECENT, stride
+from rlplay.trace.thinning import thin
 from rlplay.trace.update import Update
 
 __all__ = ["RunFileError", "RunReader", "RunWriter", "Snapshot"]
-
-_THINNED_AT_ONCE = 4
 
 
 class RunWriter:
@@ -159,7 +156,7 @@ class RunWriter:
         points = "INSERT OR REPLACE INTO metrics (number, name, value) VALUES (?, ?, ?)"
         self._db.executemany(points, points_of(record))
         if isinstance(record, Finished):
-            self._thin(record.update)
+            thin(self._db, self.path, record.update)
 
     def add_snapshot(self, update: int, path: Path, size: int) -> None:
         """Record that the state after `update` is at `path` and takes `size` bytes."""
@@ -193,22 +190,6 @@ class RunWriter:
             query = f"UPDATE {table} SET branch = :branch WHERE branch = 0 AND {condition}"
             moved += self._db.execute(query, {"branch": self._branches + 1, "update": update}).rowcount
         self._branches += moved > 0
-
-    def _thin(self, finished: int) -> None:
-        query = "SELECT DISTINCT branch, number FROM records WHERE kind = 'sampled' AND "
-        abandoned = query + "branch > 0 ORDER BY branch DESC, number DESC LIMIT ? OFFSET ?"
-        stale = self._db.execute(abandoned, (_THINNED_AT_ONCE, RECENT)).fetchall()
-        if (every := stride(finished)) > 1:
-            older = query + "branch = 0 AND number <= ? AND (number - 1) % ? LIMIT ?"
-            stale += self._db.execute(older, (finished - RECENT, every, _THINNED_AT_ONCE)).fetchall()
-        for place in stale:
-            this = "branch = ? AND number = ?"
-            self._db.execute(f"DELETE FROM records WHERE {this} AND kind IN {DETAIL}", place)
-            whole = f"SELECT id, data FROM records WHERE {this} AND kind = 'finished'"
-            for key, data in self._db.execute(whole, place).fetchall():
-                record = unpack(data, self.path, place[1])
-                if isinstance(record, Finished):
-                    self._db.execute("UPDATE records SET data = ? WHERE id = ?", (pack(without_detail(record)), key))
 
 
 class RunReader:
