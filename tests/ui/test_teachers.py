@@ -137,6 +137,7 @@ def test_the_sum_line_has_all_parts() -> None:
     assert (probability(known.before), probability(known.after)) == (".618", ".534")
     assert nats(-0.00123, 0.00123) == "−.00123"
     assert nats(0.0) == "0"
+    assert (nats(10.345), nats(-20.7)) == ("+10.345", "−20.700")
 
 
 def test_a_disagreement_is_said_from_two_per_cent_on() -> None:

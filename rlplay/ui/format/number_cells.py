@@ -35,6 +35,11 @@ def short(value: float, diverging: bool, end: float = 1.0) -> str:
         return f"−{text[1:]}" if value < 0 else text
     digits = 3 if end < 0.1 and abs(value) < 0.995 else 2 if abs(value) < 0.995 else 1 if abs(value) < 99 else 0
     text = signed(value, digits).strip() if diverging else plain(value, digits)
+    return bare(text)
+
+
+def bare(text: str) -> str:
+    """A number without the 0 before its point: "−0.41" is "−.41"; "10.41" stays."""
     return text.replace("0.", ".", 1) if text.lstrip("+−").startswith("0.") else text
 
 

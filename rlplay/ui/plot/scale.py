@@ -10,6 +10,7 @@ import numpy as np
 
 from rlplay.trace.numbers import NOISE, number
 from rlplay.trace.records import Array
+from rlplay.ui.format.number_cells import bare
 
 _SLIVER = 0.01
 """A side of an axis below this share of the other side is smaller than a dot."""
@@ -109,8 +110,7 @@ def tick(value: float) -> str:
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if size <= abs(value) < 1e9:
             return f"{number(value / size)}{letter}"
-    text = number(value)
-    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
+    return bare(number(value))
 
 
 def nice(value: float) -> float:

@@ -13,7 +13,7 @@ from rlplay.trace.answer_tree import Node, answer_tree
 from rlplay.trace.records import Sampled
 from rlplay.trace.text import visible
 from rlplay.ui.format.bars import stroke
-from rlplay.ui.format.number_cells import plain
+from rlplay.ui.format.number_cells import bare, plain
 from rlplay.ui.format.shown_text import token_text
 from rlplay.ui.plot.picture import Axes, Picture, Size
 from rlplay.ui.plot.plot_data import PlotData
@@ -175,7 +175,7 @@ def _numbers(node: Node, root: Node, width: int, words: Words) -> Content:
     counted = f" {len(node.rows)}/{total}".rjust(len(f" {total}/{total}"))
     if width < _WIDE:
         counted = f" ×{len(node.rows)}".rjust(len(f" ×{total}"))
-        reward = "" if mark else reward.replace("0.", ".", 1) if reward.startswith("0.") else reward
+        reward = "" if mark else bare(reward)
     share = f" {stroke(len(node.rows) / total, _BAR, least=1):<{_BAR}}" if not words.tinted and width >= _WIDE else ""
     return Content.assemble((share, ink), counted, (f"{reward:>6}" if width >= _WIDE else f"{reward:>5}", ink),
                             (f" {mark:<1}", f"bold {ink}"))  # fmt: skip

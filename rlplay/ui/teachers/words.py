@@ -11,7 +11,7 @@ import numpy as np
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.teachers import Move, TakenAway, Taught
 from rlplay.trace.update import Update
-from rlplay.ui.format.number_cells import signed
+from rlplay.ui.format.number_cells import bare, signed
 from rlplay.ui.format.shown_text import quoted
 from rlplay.ui.session.subjects import Subject
 
@@ -46,7 +46,7 @@ def nats(value: float, scale: float = 1.0) -> str:
     """A signed number of nats with three decimals, −.124; with more where `scale`, the largest beside it, is small."""
     digits = 3 if abs(scale) >= 0.02 else 4 if abs(scale) >= 0.002 else 5
     text = signed(value, digits).strip()
-    return "0" if float(text.replace("−", "-")) == 0 else text.replace("0.", ".", 1)
+    return "0" if float(text.replace("−", "-")) == 0 else bare(text)
 
 
 def moved(taught: Taught) -> str:
