@@ -20,7 +20,7 @@ from rlplay.trace.text import quote, visible
 if TYPE_CHECKING:
     from rlplay.health.finding import Evidence, Finding
     from rlplay.health.remedies.outcome import Rehearsal
-    from rlplay.health.remedies.remedy import Trial
+    from rlplay.health.remedies.remedy import Remedy, Trial
     from rlplay.printed import Tried
     from rlplay.scenario.schema import Job, Scenario
 
@@ -70,19 +70,27 @@ def repair(
         job = question_job(recorded, device, trust, "of TRL's run, give the trainer's --checkpoint")
     else:
         job = rebuilt_run(recorded, checkpoint, reward, reference, device, as_json)
-        run, planned = _from_checkpoint(run, planned, job.scenario)
+        run, planned = _from_checkpoint(run, planned, own, job.scenario)
     rehearsal = rehearsed(job, run, planned)
     _show(report.tried(recorded, rehearsal), report.lines(rehearsal), as_json)
     return HELPED if rehearsal.best() else HELPED_NOT
 
 
-def _from_checkpoint(run: Evidence, planned: Trial, scenario: Scenario) -> tuple[Evidence, Trial]:
-    """What the recording shows and tries, from the checkpoint on, with the settings that hold there."""
+def _from_checkpoint(
+    run: Evidence, planned: Trial, own: Sequence[Remedy], scenario: Scenario
+) -> tuple[Evidence, Trial]:
+    """What the recording shows, and what is tried from the checkpoint on: of the settings that hold there."""
     from rlplay.algorithms.settings import decoded
+    from rlplay.health.remedies.remedy import Trial
+    from rlplay.health.remedies.trial import trial
 
-    since = scenario.made_before
+    run, since = replace(run, settings=decoded(scenario.settings)), scenario.made_before
+    again = trial(run, planned.finding, planned.updates, own)
     why = f"from update {since}, where the checkpoint is"
-    return replace(run, settings=decoded(scenario.settings)), replace(planned, since=since, why=why)
+    if planned.since < since:
+        why += "; the problem began earlier, so an earlier checkpoint may show more"
+    remedies = again.remedies if isinstance(again, Trial) else planned.remedies
+    return run, replace(planned, since=since, why=why, remedies=remedies)
 
 
 def rehearsed(job: Job, run: Evidence, planned: Trial) -> Rehearsal:

@@ -7,7 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rlplay.cli import repair
+from rlplay.health.remedies import trial
 from rlplay.printed import Tried
+from rlplay.scenario.schema import Job, Scenario
 from rlplay.trace.records import AnyRecord
 from rlplay.trace.rehearsals import Rehearse
 from rlplay.trace.runfile import RunWriter
@@ -54,6 +57,18 @@ def test_own_settings_are_tried_in_place_of_the_usual_ones(
     assert [each.verdict for each in tried.changes] == ["unchanged", "gone", "same"]
     assert [each.helped for each in tried.changes] == [False, True, False]
     assert tried.changes[1].numbers == dict.fromkeys(range(5, 10), 0.0)
+
+
+@pytest.mark.parametrize("damages", [False, True])
+def test_from_a_checkpoint_the_settings_there_are_changed(
+    engine: MadeUpEngine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damages: bool
+) -> None:
+    there = Scenario("", "", "", settings={"max_completion_length": 20}, made_before=3)
+    monkeypatch.setattr(repair, "rebuilt_run", lambda *_: Job(there, ""))
+    monkeypatch.setattr(trial, "_DAMAGES", {"truncated"} if damages else set())
+    _, out, _ = called(capsys, "try", str(engine.run), "--checkpoint", "checkpoint-3")
+    assert engine.asked == [Rehearse(3, 5, [{}, {"max_completion_length": 40}, {"max_completion_length": 80}])]
+    assert ("the problem began earlier" in out) == damages
 
 
 def test_the_exit_status_says_that_nothing_helped(engine: MadeUpEngine, capsys: pytest.CaptureFixture[str]) -> None:
