@@ -55,6 +55,17 @@ def test_a_refusal_is_shown_only_where_it_was_asked() -> None:
     assert teachers.asked is None
 
 
+def test_what_a_stopped_question_still_says_does_not_stand_beside_the_answer_to_the_next() -> None:
+    teachers = Teachers()
+    teachers.about(SUBJECT, 3)
+    assert teachers.cancel() is not None
+    assert teachers.look_at(3, 3) == QUESTION
+    teachers.take(Taught(SUBJECT.target, 3, 3, refused="another command came first"))  # of the first
+    teachers.take(TAUGHT)
+    assert teachers.taught is TAUGHT
+    assert not teachers.refused
+
+
 def test_a_run_that_went_back_has_taught_nothing_yet() -> None:
     teachers = Teachers()
     teachers.about(SUBJECT, 3)
@@ -70,7 +81,7 @@ def test_the_course_of_the_run_grows_and_is_asked_again_if_another_question_ende
     teachers = Teachers()
     teachers.about(SUBJECT, 3)
     teachers.take(TAUGHT)
-    question = teachers.look_over_run()
+    question = teachers.look_over_run(3)
     assert question == TeachCourse(SUBJECT.target)
     teachers.take(course(question, 2, done=False))
     assert teachers.asked is not None
@@ -78,10 +89,11 @@ def test_the_course_of_the_run_grows_and_is_asked_again_if_another_question_ende
     teachers.look_at(2, 2)
     assert teachers.course is None
     teachers.take(taught(Teach(SUBJECT.target, 2, 2), UPDATE))
-    again = teachers.look_over_run()
+    again = teachers.look_over_run(3)
     assert again is not None
     teachers.take(course(again, 3))
-    assert teachers.look_over_run() is None, "all is known"
+    assert teachers.look_over_run(3) is None, "all is known"
+    assert teachers.look_over_run(4) == again, "the run has gone on"
 
 
 def test_marks_are_of_one_update_and_go_off_again() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from textual.containers import Vertical
 
-from rlplay.link.messages import Abilities, EndProbe, Status
+from rlplay.link.messages import Abilities, EndProbe, Failed, Status
 from rlplay.trace.chosen_answers import tokens_of
 from rlplay.trace.questions import Peek, Peeked, Prefix
 from rlplay.trace.records import Rewound
@@ -178,6 +179,40 @@ async def test_a_trainer_that_cannot_leave_tokens_out_has_no_key_for_it() -> Non
         assert "without them" not in keys
 
 
+async def test_the_course_waits_for_the_question_before_it() -> None:
+    async with on_screen(1, 2, size=(120, 35)) as (app, source, pilot):
+        await pressed(pilot, "Y", "tab", "tab")
+        assert isinstance(source.commands[-1], Teach), "it is answered first"
+        answered(source, app)
+        await until(pilot, lambda: isinstance(source.commands[-1], TeachCourse))
+        source.put(Failed("engine gone", ""))
+        await settled(pilot)
+        assert "engine has ended" in app.screen.course.words
+        assert app.play.session.teachers.asked is None
+
+
+async def test_nobody_waits_for_an_answer_once_the_screen_is_closed() -> None:
+    async with on_screen(1, size=(80, 24)) as (app, source, pilot):
+        await pressed(pilot, "Y", "q")
+        await until(pilot, lambda: source.commands[-1] == EndProbe())
+        await pressed(pilot, "Y")
+        answered(source, app)
+        await settled(pilot)
+        commands = len(source.commands)
+        await pressed(pilot, "q")
+        assert len(source.commands) == commands, "it is answered"
+
+
+async def test_an_empty_held_out_answer_has_no_teachers() -> None:
+    async with on_screen(1, size=(120, 35)) as (app, source, pilot):
+        held_out = synthetic_evaluated(0)
+        source.evaluated = [msgspec.structs.replace(held_out, completions=[""] * len(held_out.completions))]
+        await pressed(pilot, "e", "Y")
+        source.put(Peeked(source.commands[-1].prefix, 1, prompt_ids=[5], answer_ids=[]))
+        await settled(pilot)
+        assert "has no tokens" in app.screen.list.words
+
+
 async def test_a_run_that_goes_back_meanwhile_empties_the_screen() -> None:
     async with on_screen(1, 2, size=(120, 35)) as (app, source, pilot):
         await pressed(pilot, "Y")
@@ -187,6 +222,9 @@ async def test_a_run_that_goes_back_meanwhile_empties_the_screen() -> None:
         await settled(pilot)
         assert app.screen.list.count() == 0
         assert app.play.session.teachers.taught is None
+        assert "gone back" in app.screen.list.words
+        await pressed(pilot, "enter")
+        assert source.commands[-1] == Teach(app.play.session.teachers.subject.target, 2, 2)
 
 
 async def test_nobody_is_asked_before_the_first_update_or_without_an_engine() -> None:

@@ -214,6 +214,7 @@ class Session:
                 self.touch("status")
             case Failed():
                 self.failed, self.loading, self.asked, self.going_back_to = event, None, "", None
+                self.teachers.end()
                 if self.rehearsing is not None:
                     self.rehearsing.end()
                 self._note(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))

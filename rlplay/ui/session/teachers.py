@@ -139,15 +139,20 @@ class Teachers:
         if self.spelling is None or peeked.prefix != self.spelling:
             return
         self.spelling, self.refused = None, {}
+        self.version += 1
         if peeked.refused:
             self.refused[Teach] = peeked.refused
-        else:
+            return
+        try:
             self.subject = answer_subject(peeked.prefix.prompt, peeked.prompt_ids, peeked.answer_ids)
-        self.version += 1
+        except ValueError as error:
+            self.refused[Teach] = str(error)
 
-    def look_over_run(self) -> TeachCourse | None:
-        """Ask how far each update of the run moved the subject; None if that is known or asked."""
-        if self.subject is None or self.asked is not None or (self.course is not None and self.course.done):
+    def look_over_run(self, finished: int) -> TeachCourse | None:
+        """Ask how far each update up to `finished` moved the subject; None if that is known or asked."""
+        course = self.course
+        known = course is not None and course.done and any(move.update >= finished for move in course.moves[-1:])
+        if self.subject is None or self.asked is not None or known:
             return None
         return self._ask(TeachCourse(self.subject.target))
 
@@ -164,11 +169,15 @@ class Teachers:
 
     def cancel(self) -> EndProbe | None:
         """Stop the question under way; None if there is none."""
+        return EndProbe() if self.end() else None
+
+    def end(self) -> bool:
+        """Nothing more comes. Returns whether a question was under way."""
         if self.asked is None:
-            return None
+            return False
         self.asked, self.stopped = None, True
         self.version += 1
-        return EndProbe()
+        return True
 
     def _ask(self, question: Question) -> Question:
         if isinstance(self.asked, TeachCourse) and self._course is not None:
@@ -193,6 +202,9 @@ class Teachers:
         match answer:
             case Taught():
                 self._taught = [*self._taught, answer][-KEPT:]
+                if self.taught is answer:
+                    self.refused.pop(Teach, None)
+                    self.stopped = False
             case TakenAway():
                 self._away = [*self._away, answer][-KEPT:]
             case TaughtCourse():
@@ -214,7 +226,7 @@ class Teachers:
             return False
         self._rewinds = rewinds
         self._taught, self._away, self._course, self.asked = [], [], None, None
-        self.marked = frozenset()
+        self.marked, self.refused = frozenset(), dict.fromkeys((Teach, TeachCourse), "the run has gone back meanwhile")
         self.version += 1
         return True
 

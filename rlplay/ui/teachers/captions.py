@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
@@ -100,3 +102,21 @@ def test_lines(teachers: Teachers, taught: Taught, away: TakenAway | None) -> li
     if refused := teachers.refused.get(TakeAway):
         return [Content.assemble((f"{answers}: ", QUIET), (visible(refused), "$warning"))]
     return [keyed(f"{answers} · `backspace` takes the update once more without their credit")]
+
+
+def key_line(teachers: Teachers, marked: bool, cannot: Callable[[str], str], room: int) -> str:
+    """As many keys as fit into `room` cells; `marked` if answers are, `cannot` as of a session."""
+    keys = [
+        "`enter` mark" if teachers.by == teachers.update and not cannot("withhold") else "",
+        "`backspace` without them" if marked and not cannot("withhold") else "",
+        "`b` branch without them" if marked and not cannot("branch") else "",
+        "`tab` tokens, whole run",
+        "`x` `X` strongest",
+        "`← →` other token",
+        "`[ ]` update",
+        "`c` colours the main screen",
+    ]
+    keys, end = [key for key in keys if key], "`esc` back"
+    while sum(len(key.replace("`", "")) + 3 for key in keys) + len(end) > room:
+        keys.pop()
+    return " · ".join([*keys, end])

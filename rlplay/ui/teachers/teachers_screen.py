@@ -13,7 +13,7 @@ from textual.content import Content
 from rlplay.link.messages import EndProbe
 from rlplay.trace.chosen_answers import tokens_of
 from rlplay.trace.questions import Prefix
-from rlplay.trace.teachers import AnyTeaching, Taught
+from rlplay.trace.teachers import AnyTeaching, Taught, Teach, TeachCourse
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.answers.folding import Folding
@@ -24,7 +24,7 @@ from rlplay.ui.parts.following import Following
 from rlplay.ui.parts.panel_messages import CursorMoved, Perform
 from rlplay.ui.parts.steady_static import SteadyStatic
 from rlplay.ui.session.subjects import Subject
-from rlplay.ui.teachers.captions import ASKING, COURSE, empty, head, sums, test_lines, why_not
+from rlplay.ui.teachers.captions import ASKING, COURSE, empty, head, key_line, sums, test_lines, why_not
 from rlplay.ui.teachers.course_list import CourseList
 from rlplay.ui.teachers.row_list import Chosen
 from rlplay.ui.teachers.teacher_list import TeacherList
@@ -143,6 +143,11 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
             await self._ask(self.teachers.take_away(tokens_of(found, self._without)))
         self.begin()
 
+    def on_unmount(self) -> None:
+        """Nobody waits for an answer any more."""
+        if (question := self.teachers.cancel()) is not None:
+            self.app.call_later(self.session.source.send, question)
+
     async def _ask(self, question: AnyTeaching | EndProbe | None) -> None:
         self.session.colour_shares()
         if question is not None:
@@ -160,8 +165,6 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
     def follow(self) -> None:
         """Show what is known."""
         teachers = self.teachers
-        if teachers.at(self.session.run.rewinds):
-            self._said = ""
         if isinstance(self._first[0], Prefix) and teachers.subject is not None:  # it has been spelled
             self._first = teachers.subject, teachers.update
             self.call_later(self._ask, teachers.about(*self._first))
@@ -170,6 +173,8 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
             self._made = taught, update
             self._arrange(taught, update)
         ended, course = why_not(self.session) if self.session.failed is not None else "", teachers.course
+        if not (ended or teachers.stopped or teachers.asked or teachers.subject is None):
+            self.call_later(self._ask_on)
         self._keys()
         self._name_lists()
         self.query_one("#head", SteadyStatic).say(head(teachers, self._why, self.size.width - _FRAME))
@@ -254,23 +259,8 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         self._steered = True
 
     def _keys(self) -> None:
-        """Name as many keys as fit."""
-        at, marked, cannot = self.teachers, bool(self._marked), self.session.cannot
-        keys = [
-            "`enter` mark" if at.by == at.update and not cannot("withhold") else "",
-            "`backspace` without them" if marked and not cannot("withhold") else "",
-            "`b` branch without them" if marked and not cannot("branch") else "",
-            "`tab` tokens, whole run",
-            "`x` `X` strongest",
-            "`← →` other token",
-            "`[ ]` update",
-            "`c` colours the main screen",
-        ]
-        keys, end = [key for key in keys if key], "`esc` back"
-        while sum(len(key.replace("`", "")) + 3 for key in keys) + len(end) + _FRAME > self.size.width:
-            keys.pop()
-        words = worded(" · ".join([*keys, end]), self.session.step_word)
-        self.query_one(Vertical).border_subtitle = keyed(words)
+        line = key_line(self.teachers, bool(self._marked), self.session.cannot, self.size.width - _FRAME)
+        self.query_one(Vertical).border_subtitle = keyed(worded(line, self.session.step_word))
 
     # Keys
 
@@ -280,7 +270,17 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         self.set_class(self.view == "course", "-course")
         self.set_class(self.view == "map", "-map")
         self.query_one(_SHOWN[self.view]).focus()
-        await self._ask(self.teachers.look_over_run() if self.view == "course" else None)
+        await self._ask(self.teachers.look_over_run(self.session.run.finished) if self.view == "course" else None)
+
+    async def _ask_on(self) -> None:
+        """Ask what is still unknown once nothing else is asked: another question ends the one before it."""
+        teachers = self.teachers
+        if teachers.asked is not None:
+            return
+        if teachers.taught is None and Teach not in teachers.refused:
+            await self._ask(teachers.look_at(teachers.update, teachers.by))
+        elif self.view == "course" and teachers.course is None and TeachCourse not in teachers.refused:
+            await self._ask(teachers.look_over_run(self.session.run.finished))
 
     @on(Chosen)
     def _chosen(self) -> None:
