@@ -44,6 +44,7 @@ DIALOGUES = {
     "before and after": ("O", "╭─ Before and after"),
     "log": ("f12", "╭─ Log"),
     "find": ("/", "╭─ Find"),
+    "teachers": ("Y", "╭─ Who taught it that?"),
 }
 """The key and the title of each."""
 ROWS = 50
