@@ -38,17 +38,23 @@ def to_try(session: Session, problem: Problem | None = None) -> Rehearsing | str
 
 
 def _no_engine(session: Session) -> str:
-    started = session.run.started
-    if session.has_engine:
-        if session.failed is not None:
-            return "The engine has ended. Press r to resume, then try again."
-        if session.status is None:
-            return "The engine is starting; try as soon as it is ready."
-        within = session.run.newest is not None and session.run.newest.number > session.status.update
-        if within and not session.status.running:
-            return "An update is under way. Press u to finish it, then try."
-        return ""
-    path = visible(str(session.source.path))
-    if started is not None and started.source:
+    if not session.has_engine:
+        return _command(session)
+    if session.failed is not None:
+        return "The engine has ended. Press r to resume, then try again."
+    if session.status is None:
+        return "The engine is starting; try as soon as it is ready."
+    within = session.run.newest is not None and session.run.newest.number > session.status.update
+    if within and not session.status.running:
+        return "An update is under way. Press u to finish it, then try."
+    return ""
+
+
+def _command(session: Session) -> str:
+    """What tries a repair of a run that has no engine here."""
+    path, started = visible(str(session.source.path)), session.run.started
+    if started is None or not started.source:
+        return f"Only an engine can try a repair, and a recording has none: rlplay try {path}"
+    if started.source.startswith("TRL "):
         return f"Only an engine can try a repair. From a checkpoint of TRL: rlplay try {path} --checkpoint DIR"
-    return f"Only an engine can try a repair, and a recording has none: rlplay try {path}"
+    return f"Only an engine can try a repair, and rlplay makes none of a checkpoint of {visible(started.source)}."
