@@ -67,7 +67,7 @@ def lines(rehearsal: Rehearsal) -> Iterator[str]:
     said = f"Number: {rehearsal.measure.name}, {which} these updates; {better} is better."
     yield from textwrap.wrap(visible(said), WIDTH)
     yield from _tokens(outcomes)
-    yield from textwrap.wrap(_helped(outcomes), WIDTH)
+    yield from textwrap.wrap(_helped(rehearsal, outcomes), WIDTH)
 
 
 def _count(updates: int) -> str:
@@ -116,12 +116,13 @@ def _tokens(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield ""
 
 
-def _helped(outcomes: Sequence[Outcome]) -> str:
+def _helped(rehearsal: Rehearsal, outcomes: Sequence[Outcome]) -> str:
     others = [_named(each) for each in outcomes[1:] if not each.helped]
     helped = [_named(each) for each in outcomes[1:] if each.helped]
     star = " * is another reward." if any(not each.paid_alike for each in outcomes) else ""
     if not helped:
-        return f"Nothing that was tried helped.{star}"
+        updates = rehearsal.trial.updates
+        return f"Nothing that was tried helped in {_count(updates)}; --updates {2 * updates} looks further.{star}"
     failed = f" Did not help: {'; '.join(others)}." if others else ""
     return visible(f"Helped: {'; '.join(helped)}.{failed}{star}")
 

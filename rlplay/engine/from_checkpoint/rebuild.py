@@ -143,7 +143,10 @@ def _with_saved_rate(plan: Plan, saved: SavedOptimizer) -> tuple[Settings, list[
         raise ValueError(
             f"{plan.checkpoint.path.name}: the learning rate of the next step is 0; give an earlier checkpoint"
         )
-    lack = f"the schedule of the learning rate: it stays {compact(rate, 3)}, as optimizer.pt has it for the next step"
+    lack = (
+        f"the learning rate as said above: optimizer.pt has {compact(rate, 3)} for the next step, and there it stays, "
+        "whatever its schedule"
+    )
     return constant(plan.settings, rate), [lack]
 
 

@@ -39,7 +39,8 @@ def _helped(tried: Rehearsing, lost: bool) -> list[str]:
     helped = [each for each, outcome in outcomes if outcome is not None and outcome.helped]
     others = [each for each, outcome in outcomes if outcome is not None and not outcome.helped]
     if not helped:
-        return ["Nothing that was tried helped."] if others else []
+        count = "1 update" if tried.trial.updates == 1 else f"{tried.trial.updates} updates"
+        return [f"Nothing that was tried helped in {count}; `+` looks further."] if others else []
     parts = [f"Helped: {_list(helped)}."]
     if others:
         parts.append(f"Did not help: {_list(others)}.")
