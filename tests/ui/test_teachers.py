@@ -12,7 +12,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.session.subjects import token_subject
 from rlplay.ui.session.teachers import Teachers, scale_end
 from rlplay.ui.teachers.teacher_rows import AnswerRow, GroupRow, UpdatesRow, teacher_rows
-from rlplay.ui.teachers.words import disagreement, nats, probability, sentence, sum_line
+from rlplay.ui.teachers.words import disagreement, named, nats, probability, sentence, sum_line
 from tests.recorded import synthetic_update
 from tests.ui.taught import course, taught
 
@@ -212,3 +212,25 @@ def test_what_did_not_move_or_moved_against_the_shares_has_no_teachers() -> None
     assert "did not move" in sentence(made_of(), UPDATE, SUBJECT)
     token = int(np.flatnonzero(UPDATE.pull() > 0)[0])
     assert "does not explain" in sentence(made_of((token, 0.05), measured=-0.1), UPDATE, SUBJECT)
+
+
+def test_huge_pushes_that_nearly_cancel_name_no_cause() -> None:
+    first, second = np.flatnonzero(UPDATE.pull() > 0)[:2].tolist()
+    known = made_of((first, 230.4), (second, -230.0))
+    pushes = f"The pushes on {SUBJECT.name} nearly cancel (+230.4 and −230.0 nats)"
+    assert sentence(known, UPDATE, SUBJECT) == f"{pushes}: trust only their sum, not single answers."
+    assert not named(known, UPDATE), "nor does `a` mark any"
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        pytest.param((9.7, -9.6), id="they cancel, but none is huge"),
+        pytest.param((30.0, -28.0), id="one is huge, but enough is left"),
+    ],
+)
+def test_pushes_that_cancel_or_are_large_still_have_a_cause(shares: tuple[float, float]) -> None:
+    first, second = np.flatnonzero(UPDATE.pull() > 0)[:2].tolist()
+    known = made_of((first, shares[0]), (second, shares[1]))
+    assert sentence(known, UPDATE, SUBJECT).startswith("Mostly the credit for 1 answer that")
+    assert named(known, UPDATE)

@@ -32,6 +32,8 @@ _CAUSES = 8
 """Causes that are put into words, the strongest."""
 _STILL = 1e-4
 """A smaller move, in nats, is none to explain."""
+_CANCEL, _HUGE = 50.0, 20.0
+"""All pushes as a multiple of what is left of them, and the largest share in nats, from which on no cause is named."""
 
 
 def probability(q: float) -> str:
@@ -159,7 +161,22 @@ def _unexplained(taught: Taught, name: str) -> str:
     if taught.measured * net < 0 or not net:
         moves = f"the shares add up to {nats(net, net)}, but {name} moved by {nats(taught.measured, net)}"
         return f"First order does not explain this update: {moves}."
-    return ""
+    return _cancelled(taught, name)
+
+
+def _cancelled(taught: Taught, name: str) -> str:
+    """That single shares cannot be trusted because they are huge and cancel; empty if they can.
+
+    Adam divides by the size of the gradient that is left. Where the gradients of tokens cancel but for rounding, that
+    makes single shares huge, and rounding decides how huge; docs/teachers.md has figures.
+    """
+    pushes = _pushes(taught)
+    cancel = np.abs(pushes).sum() > _CANCEL * abs(taught.predicted)
+    if not (cancel and np.abs(taught.shares).max(initial=0.0) > _HUGE):
+        return ""
+    up, down = float(np.maximum(pushes, 0).sum()), float(np.minimum(pushes, 0).sum())
+    ways = f"{signed(up, 1)} and {signed(down, 1)} nats"
+    return f"The pushes on {name} nearly cancel ({ways}): trust only their sum, not single answers."
 
 
 def _strongest(taught: Taught, update: Update) -> Cause | None:
