@@ -219,7 +219,7 @@ def test_huge_pushes_that_nearly_cancel_name_no_cause() -> None:
     known = made_of((first, 230.4), (second, -230.0))
     pushes = f"The pushes on {SUBJECT.name} nearly cancel (+230.4 and −230.0 nats)"
     assert sentence(known, UPDATE, SUBJECT) == f"{pushes}: trust only their sum, not single answers."
-    assert not named(known, UPDATE), "nor does `a` mark any"
+    assert not named(known, UPDATE), "nor does `ctrl+a` mark any"
 
 
 @pytest.mark.parametrize(

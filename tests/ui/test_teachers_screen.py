@@ -112,10 +112,10 @@ async def test_the_answers_that_the_sentence_names_are_marked_at_once() -> None:
         await settled(pilot)
         screen, teachers = app.screen, app.play.session.teachers
         assert "a marks the answers that the sentence names" in str(screen.query_one("#sums").content)
-        await pressed(pilot, "a")
+        await pressed(pilot, "ctrl+a")
         assert teachers.marked == named(teachers.taught, app.play.session.shown)
         assert f"{len(teachers.marked)} answer" in str(screen.query_one("#head").content)
-        await pressed(pilot, "a")
+        await pressed(pilot, "ctrl+a")
         assert not teachers.marked
 
 

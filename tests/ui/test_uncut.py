@@ -26,7 +26,7 @@ def cut(screen) -> list[str]:
     for widget in screen.query("*"):
         for words in (widget.border_title, widget.border_subtitle):
             plain = Content.from_markup(words).plain if words else ""
-            if widget.display and widget.outer_size.width and len(plain) > widget.outer_size.width - CORNERS:
+            if plain and widget.display and widget.outer_size.width and len(plain) > widget.outer_size.width - CORNERS:
                 found.append(f"{type(widget).__name__}: {plain}")
     return found
 

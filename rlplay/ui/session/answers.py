@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from rlplay.trace.questions import (
     AnyAnswer,
@@ -19,12 +19,29 @@ from rlplay.trace.questions import (
 )
 from rlplay.trace.rehearsals import Rehearsed
 from rlplay.trace.teachers import TakenAway, Taught, TaughtCourse
+from rlplay.ui.session.probing import Probing
+from rlplay.ui.session.reaching import Reaching
+from rlplay.ui.session.rehearsing import Rehearsing
+from rlplay.ui.session.teachers import Teachers
+from rlplay.ui.session.weighing import Weighing
+from rlplay.ui.session.writing import Writing
 
-if TYPE_CHECKING:
-    from rlplay.ui.session.session import Session
+
+class Asking(Protocol):
+    """What asks: the part of a session that is told."""
+
+    judged: Judged | None
+    reaching: Reaching | None
+    rehearsing: Rehearsing | None
+    writing: Writing
+    weighing: Weighing
+    teachers: Teachers
+    probing: Probing
+
+    def colour_shares(self) -> None: ...
 
 
-def take_answer(session: Session, answer: AnyAnswer) -> None:
+def take_answer(session: Asking, answer: AnyAnswer) -> None:
     """Give an answer to what asked for it."""
     match answer:
         case Judged():

@@ -52,8 +52,8 @@ Blue tokens raised it, orange ones lowered it. Shares add up: all of this batch,
 through the optimizer's momentum, plus the **rest** (weight decay, entropy bonus, KL), is what the step was
 **predicted** to do. Prediction is of first order, so the **measured** move differs, and more so the longer the step.
 
-**Without them**: a share is not what would have happened without an answer. `enter` marks answers, `a` those that the
-sentence names, and `backspace` takes the update once more with their credit 0, all else as it was. Adam divides every
+**Without them**: a share is not what would have happened without an answer. `enter` marks answers, `ctrl+a` those that
+the sentence names, and `backspace` takes the update once more with their credit 0, all else as it was. Adam divides every
 step by the size of the gradients that are left, so the others usually make up for part of what is missing. `b` keeps
 the update without them as a branch, from which training goes on beside this run.
 
@@ -87,7 +87,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         Binding("left", "instead(-1)", "candidate before"),
         Binding("right", "instead(1)", "candidate after"),
         Binding("enter", "choose", "mark the answer, or open the update"),
-        Binding("a", "mark_named", "mark the answers that the sentence names"),
+        Binding("ctrl+a", "mark_named", "mark the answers that the sentence names"),
         Binding("backspace", "take_away", "take the update once more without the marked answers"),
         Binding("x", "strongest(False)", "largest", id="largest"),
         Binding("X", "strongest(True)", "smallest", id="smallest"),
@@ -190,7 +190,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         if taught is None or update is None:
             return []
         if not self._marked:
-            return [keyed("`a` marks the answers that the sentence names, to test it")] * bool(
+            return [keyed("`ctrl+a` marks the answers that the sentence names, to test it")] * bool(
                 self._named and not self._said
             )
         return test_lines(self.teachers, taught, self.teachers.away(tokens_of(update, self._marked)))
