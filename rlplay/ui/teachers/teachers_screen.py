@@ -53,9 +53,9 @@ through the optimizer's momentum, plus the **rest** (weight decay, entropy bonus
 **predicted** to do. Prediction is of first order, so the **measured** move differs, and more so the longer the step.
 
 **Without them**: a share is not what would have happened without an answer. `enter` marks answers, `ctrl+a` those that
-the sentence names, and `backspace` takes the update once more with their credit 0, all else as it was. Adam divides every
-step by the size of the gradients that are left, so the others usually make up for part of what is missing. `b` keeps
-the update without them as a branch, from which training goes on beside this run.
+the sentence names, and `backspace` takes the update once more with their credit 0, all else as it was. Adam divides
+every step by the size of the gradients that are left, so the others usually make up for part of what is missing. `b`
+keeps the update without them as a branch, from which training goes on beside this run.
 
 `tab` goes from the answers to the tokens and to the whole run by update. `enter` on an earlier update opens its
 answers. `← →` ask about another token in the same place. `x` and `X` go to what raised and what lowered it most.
