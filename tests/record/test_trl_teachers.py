@@ -83,13 +83,16 @@ def test_the_shares_add_up_to_the_step_and_the_training_is_the_same(case: str, t
     assert len(answer.shares) == len(sampled.token_ids)
 
 
-@pytest.mark.parametrize("name", ["GRPOTrainer", "DPOTrainer"])
-def test_a_share_is_what_its_token_alone_does(name: str, tmp_path: Path) -> None:
-    run, asking = asked(name, tmp_path, {"max_grad_norm": 0.01}, (1, 2))
+@pytest.mark.parametrize(("name", "given"), [("GRPOTrainer", {}), ("GRPOTrainer", {"beta": 0.5}), ("DPOTrainer", {})])
+def test_a_share_is_what_its_token_alone_does(name: str, given: dict[str, Any], tmp_path: Path) -> None:
+    """With all that the loss pulls on it, a KL, too."""
+    run, asking = asked(name, tmp_path, {"max_grad_norm": 0.01} | given, (1, 2))
     (sampled,), (stepped,) = asking.recorded(Sampled), asking.recorded(Stepped)
     answer, norm = asking.last, run.trainer.state.log_history[1]["grad_norm"]
     assert norm > 0.02, "the gradient was made shorter"
-    pulls = stepped.dloss_dlogp[: sampled.offsets[1]].astype(np.float64)
+    ends = np.cumsum(np.diff(sampled.offsets)[stepped.rows])  # a step has the answers in an order of its own
+    end = int(ends[list(stepped.rows).index(0)])
+    pulls = stepped.dloss_dlogp[end - int(sampled.offsets[1]) : end].astype(np.float64)
     assert len(pulls) > 1
     exact = Exact(run.trainer.model, answer.temperature).shares(answer.target, asking.steps[1], pulls, 0.01 / norm)
     np.testing.assert_allclose(answer.shares[: len(pulls)], exact, rtol=0.005, atol=0.001 * abs(exact).max())
