@@ -8,13 +8,14 @@ the share c·Dᵢ·⟨∇ℓᵢ(θ_s), v_s⟩. What all of them together did is 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rlplay.engine.teachers.along import Question, along
+from rlplay.engine.teachers.along import Along, Question, along
 from rlplay.engine.teachers.past import Past
 from rlplay.engine.teachers.reading import has_others
 from rlplay.engine.teachers.recorded_batch import unflattened
@@ -26,50 +27,62 @@ from rlplay.trace.records import Array
 
 @dataclass
 class Shares:
-    """What the tokens of an update did to a target, float32 [T], their sum, and what its loss has besides, by name."""
+    """What the tokens of an update did to a target, float32 [T], their sum, and what its loss has besides, by name.
+
+    `first` is v of the update's first step.
+    """
 
     tokens: Array
     total: float
     others: dict[str, float]
+    first: Vector
 
 
-def directions(taken: UpdateTaken) -> list[Vector]:
-    """v of each step of the update, in order: what a gradient there did to the target, within the update."""
-    found, later, beta1 = list[Vector](), Vector(), taken.beta1
+def directions(taken: UpdateTaken) -> Iterator[Vector]:
+    """v of each step of the update, from the last to the first: what a gradient there did to the target within it."""
+    later, beta1 = Vector(), taken.beta1
     for step in reversed(taken.steps):
         later = _before(later, step, beta1)
         for name, slope in step.slopes.items():
             later[name] = later[name] + slope if name in later else slope
-        found.insert(0, later)
-    return found
+        yield later
 
 
-def directions_from(taken: UpdateTaken, later: Vector, steps: dict[str, int]) -> list[Vector]:
+def directions_from(taken: UpdateTaken, later: Vector, steps: dict[str, int]) -> Iterator[Vector]:
     """The same for an update by whose momentum alone the target moved: `later` is v in a later update, which began when
     the optimizer had taken `steps` of each weight."""
     ended, beta1 = taken.ended, taken.beta1
-    found, last = list[Vector](), {n: v * beta1[n] ** (steps[n] - ended[n]) for n, v in later.items()}
+    last = {n: v * beta1[n] ** (steps[n] - ended[n]) for n, v in later.items()}
     for step in reversed(taken.steps):
         last = _before(last, step, beta1)
-        found.insert(0, last)
-    return found
+        yield last
 
 
 def _before(later: Vector, step: StepTaken, beta1: dict[str, float]) -> Vector:
     return {name: v * beta1[name] if name in step.pulled else v for name, v in later.items()}
 
 
-def shares(taken: UpdateTaken, every: list[Vector], past: Past) -> Shares:
-    """The shares, given v of each step. Raises ValueError, one line, for `Past.go_on`."""
-    found, others = torch.zeros(taken.batch.ids.shape, dtype=torch.float64), dict[str, float]()
-    for step, v in zip(taken.steps, every, strict=True):
+def shares(taken: UpdateTaken, every: Iterable[Vector], past: Past) -> Shares:
+    """The shares, given v of each step from the last to the first; the vectors of a step are let go after it.
+
+    Raises ValueError, one line, for `Past.go_on`.
+    """
+    found, others, v = torch.zeros(taken.batch.ids.shape, dtype=torch.float64), dict[str, float](), Vector()
+    for step, v in zip(reversed(taken.steps), every, strict=True):
         past.go_on()
-        question = _question(step, v, taken)
-        if question.guess and len(question.rows):
-            part = along(question, taken.state, taken.batch)
-            found.index_add_(0, question.rows, part.tokens)
-            others |= {name: others.get(name, 0.0) + change for name, change in part.others.items()}
-    return Shares(taken.batch.flat(found), float(found.sum()), others)
+        if part := _part(_question(step, v, taken), taken):
+            rows, change = part
+            found.index_add_(0, rows, change.tokens)
+            others |= {name: others.get(name, 0.0) + each for name, each in change.others.items()}
+        step.let_go()
+    return Shares(taken.batch.flat(found), float(found.sum()), others, v)
+
+
+def _part(question: Question, taken: UpdateTaken) -> tuple[Tensor, Along] | None:
+    """What a step's completions changed, and which they are; None if none did."""
+    if not question.guess or not len(question.rows):
+        return None
+    return question.rows, along(question, taken.state, taken.batch)
 
 
 def _question(step: StepTaken, v: Vector, taken: UpdateTaken) -> Question:

@@ -65,6 +65,10 @@ class StepTaken:
     first_order: float
     decay: float
 
+    def let_go(self) -> None:
+        """Forget the vectors, which are as large as the model."""
+        self.weights, self.slopes, self.pulled = Vector(), Vector(), Vector()
+
 
 @torch.no_grad()
 def exact_weights(state: State) -> Vector:

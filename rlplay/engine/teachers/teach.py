@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from rlplay.engine import ranks
 from rlplay.engine.out_of_memory import is_out_of_memory, release
 from rlplay.engine.stages import stage_at
+from rlplay.engine.teachers.memory import check_memory
 from rlplay.engine.teachers.momentum import by_update, of_momentum
 from rlplay.engine.teachers.past import Past
-from rlplay.engine.teachers.shares import Shares, directions, directions_from, shares
-from rlplay.engine.teachers.update_taken import UpdateTaken, update_taken
-from rlplay.first_order import Vector
+from rlplay.engine.teachers.shares import directions, directions_from, shares
+from rlplay.engine.teachers.update_taken import is_kept, update_taken
 from rlplay.trace.teachers import Taught, Teach
 
 
@@ -40,12 +40,16 @@ def check(question: Teach, past: Past) -> None:
 
 
 def _taught(question: Teach, past: Past) -> Taught:
-    taken = update_taken(question.update, question.target, past)
-    every = directions(taken)
-    own = shares(taken, every, past)
-    shown, v = own.tokens, every[0] if every else {}
-    if question.by != question.update:
-        shown = _by_earlier(question, v, taken, past).tokens
+    record = past.recorded(question.update)
+    by = record if question.by == question.update else past.recorded(question.by)
+    updates = [record] if by is record else [record, by]
+    check_memory(past.state, updates, sum(not is_kept(each, past) for each in updates))
+    taken = update_taken(record, question.target, past)
+    own = shares(taken, directions(taken), past)
+    shown, v = own.tokens, own.first
+    if by is not record:
+        earlier = update_taken(by, question.target, past)
+        shown = shares(earlier, directions_from(earlier, v, taken.begun), past).tokens
     decay = sum(step.decay for step in taken.steps)
     return Taught(
         question.target, question.update, question.by, temperature=taken.batch.temperature, steps=len(taken.steps),
@@ -54,8 +58,3 @@ def _taught(question: Teach, past: Past) -> Taught:
         rest=own.others | ({"weight decay": decay} if decay else {}),
         first_order=sum(step.first_order for step in taken.steps),
     )  # fmt: skip
-
-
-def _by_earlier(question: Teach, v: Vector, taken: UpdateTaken, past: Past) -> Shares:
-    earlier = update_taken(question.by, question.target, past)
-    return shares(earlier, directions_from(earlier, v, taken.begun), past)

@@ -59,16 +59,15 @@ class UpdateTaken:
         return {name: rates.beta1 for name, rates in rates_of(self.state, self.state.settings).items()}
 
 
-def update_taken(number: int, target: Target, past: Past) -> UpdateTaken:
-    """The update `number`. Raises ValueError, one line, if it cannot be looked at, and for `Past.go_on`."""
-    record = past.recorded(number)
-    check_loss(number, past.settings_at((number, "update")))
+def update_taken(record: Update, target: Target, past: Past) -> UpdateTaken:
+    """An update on record. Raises ValueError, one line, if it cannot be looked at, and for `Past.go_on`."""
+    check_loss(record.number, past.settings_at((record.number, "update")))
     check_target(target, past.state.lm)
     past.go_on()
-    return _read(record, target, past) if _is_kept(record, past) else _repeated(record, target, past)
+    return _read(record, target, past) if is_kept(record, past) else _repeated(record, target, past)
 
 
-def _is_kept(record: Update, past: Past) -> bool:
+def is_kept(record: Update, past: Past) -> bool:
     """Whether the one step of an update lies between two states that are at hand, each with its optimizer."""
     number, there, stages = record.number, at_hand(past.state, past.store), past.plan.stages
     own = stage_at(stages, number - 1) == stage_at(stages, number) == past.state.stage

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
 import torch
 
+from rlplay import host_memory
 from rlplay.record.trl.teachers.adam import Adam
 from rlplay.record.trl.weight_sample import SPLIT
-from rlplay.trace.numbers import byte_size
 
-LARGEST_SHARE = 0.5
-"""Of the memory that is free, questions may take so much: what the system kills for lack of it is the training."""
 ASKED_BYTES = 20
 """What a question takes for a while of each trained number, where the model computes; 17 in twelve layers of 512."""
 
@@ -72,7 +69,4 @@ def too_large(adam: Adam, kept: int = 0) -> str:
     A device of its own says by itself that it is full, and the training goes on.
     """
     shared = {each.device.type for each in adam.parameters.values()} & {"cpu", "mps"}
-    wanted, free = kept + (ASKED_BYTES * adam.numbers if shared else 0), psutil.virtual_memory().available
-    if wanted <= LARGEST_SHARE * free:
-        return ""
-    return f"it would take {byte_size(wanted)} of memory, and {byte_size(free)} are free"
+    return host_memory.too_large(kept + (ASKED_BYTES * adam.numbers if shared else 0))
