@@ -15,6 +15,8 @@ from torch import Tensor
 Vector = dict[str, Tensor]
 """A number for every trained weight, by its name; weights that are not named have 0."""
 
+FORGOTTEN = 200
+"""Steps after which Adam has kept less than a billionth of a gradient, with its usual β₁ of .9."""
 WIDTHS = 6
 """That are tried, at most; each costs two passes."""
 NEAR = {torch.float64: 1e-7, torch.float32: 2e-3}

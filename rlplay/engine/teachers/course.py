@@ -13,11 +13,8 @@ from rlplay.engine.target_value import check_target
 from rlplay.engine.teachers.past import Past, moments_after
 from rlplay.engine.teachers.steps_taken import Rates, rates_of, slope_of
 from rlplay.engine.weights_after import at_hand, weights_after
-from rlplay.first_order import Vector, dot
+from rlplay.first_order import FORGOTTEN, Vector, dot
 from rlplay.trace.teachers import Move, Target, TaughtCourse, TeachCourse
-
-_FORGOTTEN = 200
-"""Steps after which Adam has kept less than a billionth of a gradient."""
 
 
 def teach_course(question: TeachCourse, past: Past) -> Iterator[TaughtCourse]:
@@ -88,7 +85,7 @@ def _of_momentum(
     # v = β₂ʲ·old + (1 − β₂ʲ)·g², where g² is such that the last step ends at `new`.
     square = ((new - b2**steps * old) / (1 - b2**steps)).clamp(min=0) if steps else old
     total, pulled = 0.0, slope * held["exp_avg"].cpu()
-    for step, rate in enumerate(schedule[:_FORGOTTEN], 1):
+    for step, rate in enumerate(schedule[:FORGOTTEN], 1):
         second = b2**step * old + (1 - b2**step) * square
         size = 1 / ((second / (1 - b2 ** (begun + step))).sqrt() + rates.eps)
         share = float((pulled * size).double().sum())

@@ -5,10 +5,7 @@ from __future__ import annotations
 from rlplay.engine.stages import stage_at
 from rlplay.engine.teachers.past import Past, moments_after
 from rlplay.engine.teachers.update_taken import UpdateTaken
-from rlplay.first_order import Vector, dot
-
-_FORGOTTEN = 200
-"""Steps after which Adam has kept less than a billionth of a gradient."""
+from rlplay.first_order import FORGOTTEN, Vector, dot
 
 
 def of_momentum(taken: UpdateTaken, v: Vector) -> float:
@@ -37,7 +34,7 @@ def by_update(taken: UpdateTaken, v: Vector, past: Past) -> list[tuple[int, int,
             before = dot(rest, weighed)
         found.append((update, later, left - before))
         later, left = update, before
-        if since > _FORGOTTEN:
+        if since > FORGOTTEN:
             break
     return [*found, (begins, later, left)] if later > begins else found
 

@@ -54,8 +54,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
     adapters, own = path / ADAPTERS, path / "config.json"
     if not adapters.is_file() and not own.is_file():
         raise ForeignRunError(
-            f"{brief_path(str(path))} holds no model: neither config.json nor {ADAPTERS}; save whole checkpoints, "
-            "without save_only_model=False in shards of FSDP or DeepSpeed"
+            f"{brief_path(str(path))} holds no model: neither config.json nor {ADAPTERS}; where FSDP or DeepSpeed "
+            "splits the weights, save them whole"
         )
     config = _mapping(adapters if adapters.is_file() else own)
     base = str(config.get("base_model_name_or_path") or "") if adapters.is_file() else ""

@@ -121,31 +121,22 @@ class Rehearsal:
 
     def __init__(self, trial: Trial, run: Evidence) -> None:
         """`run` is the evidence in which the finding was found."""
-        self.trial, self.done, self._evidence = trial, False, run
+        self.trial, self._run = trial, run
         self.measure: Measure = measure(run, trial.finding)
-        self._run = run
         self._branches = [_Branch(each, run, trial.since) for each in trial.branches]
 
     def take(self, answer: Rehearsed) -> None:
         """The next answer of the engine."""
-        self.done = self.done or answer.done
         if 0 <= answer.index < len(self._branches):
             self._branches[answer.index].take(answer)
 
     def begin(self, place: int, remedy: Remedy) -> None:
         """Rehearse a remedy at a place: one more, or again what did not come to its end."""
-        self._branches[place : place + 1] = [_Branch(remedy, self._evidence, self.trial.since)]
+        self._branches[place : place + 1] = [_Branch(remedy, self._run, self.trial.since)]
 
     def evidence(self, place: int) -> Evidence | None:
         """What the updates of a branch have shown so far; None before the first has ended."""
         return self._branches[place].evidence if place < len(self._branches) else None
-
-    @property
-    def under_way(self) -> tuple[int, int]:
-        """The branch that is rehearsed, by its place, and how many of its updates have ended."""
-        begun = [place for place, each in enumerate(self._branches) if each.updates or each.refused]
-        place = max(begun, default=0)
-        return place, self._branches[place].updates
 
     def outcomes(self) -> list[Outcome]:
         """The unchanged run first, then each remedy that has ended or that was refused."""

@@ -40,7 +40,7 @@ def _helped(tried: Rehearsing, lost: bool) -> list[str]:
     others = [each for each, outcome in outcomes if outcome is not None and not outcome.helped]
     if not helped:
         count = "1 update" if tried.trial.updates == 1 else f"{tried.trial.updates} updates"
-        return [f"Nothing that was tried helped in {count}; `+` looks further."] if others else []
+        return [f"Nothing that was tried helped in {count}; `+`, then `enter` looks further."] if others else []
     parts = [f"Helped: {_list(helped)}."]
     if others:
         parts.append(f"Did not help: {_list(others)}.")

@@ -25,7 +25,7 @@ State = Literal["waiting", "under way", "tried", "refused", "stopped"]
 
 
 class Judged(NamedTuple):
-    """What is known of a candidate: the finding's own number at each update and its mean, where the last update shows
+    """What is known of a candidate: the finding's own number at each update and over all, where the last update shows
     the problem best, and what became of the finding, None before all is tried."""
 
     points: Points

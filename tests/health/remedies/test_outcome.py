@@ -39,7 +39,6 @@ def test_a_finding_is_gone_only_where_the_check_no_longer_sees_it(cut: list[floa
 
 def test_nothing_is_said_of_a_branch_before_its_last_update() -> None:
     made = rehearsal(answers(1, [0.0, 0.0]))
-    assert made.under_way == (1, 2)
     assert [each.verdict for each in made.outcomes()] == ["unchanged"]
     assert made.best() is None
 
@@ -47,7 +46,6 @@ def test_nothing_is_said_of_a_branch_before_its_last_update() -> None:
 def test_a_refusal_is_an_outcome() -> None:
     made = rehearsal([Rehearsed(0, 1, refused="no memory"), Rehearsed(0, 2, done=True)])
     assert [(each.verdict, each.text) for each in made.outcomes()[1:]] == [("refused", "no memory")]
-    assert made.done
 
 
 def test_the_best_is_gone_before_it_is_better() -> None:

@@ -73,7 +73,7 @@ class LentModel:
 
 @contextmanager
 def lent(trainer: Any, parameters: dict[str, nn.Parameter]) -> Iterator[LentModel]:
-    """The trainer's model, to be asked. Vector, modes, gradients and random numbers are then as they were."""
+    """The trainer's model, to be asked. Weights, modes, gradients and random numbers are then as they were."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     modes = {module: module.training for module in model.modules()}
     whole = all(each.dtype == torch.float32 for each in model.parameters() if each.is_floating_point())
