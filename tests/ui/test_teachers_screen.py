@@ -70,7 +70,9 @@ async def test_the_whole_run_opens_an_update_and_an_earlier_one_opens_in_turn() 
         answered(source, app)
         await settled(pilot)
         assert len(screen.course.rows) == 3
+        assert "] open ·" in screen.query_one(Vertical).border_subtitle, "what enter does there"
         await pressed(pilot, "up", "enter")
+        assert "] mark ·" in screen.query_one(Vertical).border_subtitle
         assert source.commands[-1] == Teach(target, 2, 2)
         answered(source, app)
         await settled(pilot)

@@ -17,8 +17,8 @@ from rlplay.ui.session.teachers import Teachers
 from rlplay.ui.teachers.words import disagreement, missed, moved, not_the_share, rest_line, sum_line, without_line
 
 ASKING = (
-    "Asking the engine: a backward pass for this token, then two passes over the batch, about half an update. It "
-    "answers between two updates. `esc` stops it."
+    "Asking the engine: a backward pass for this token, then two passes over the batch. That takes half an update "
+    "without its sampling, or more. `esc` stops it."
 )
 NOT_KEPT = "The tokens of update {} are not on record, so their shares have no words. `esc` goes back."
 _PROMPT = 16
@@ -104,10 +104,11 @@ def test_lines(teachers: Teachers, taught: Taught, away: TakenAway | None) -> li
     return [keyed(f"{answers} · `backspace` takes the update once more without their credit")]
 
 
-def key_line(teachers: Teachers, marked: bool, cannot: Callable[[str], str], room: int) -> str:
-    """As many keys as fit into `room` cells; `marked` if answers are, `cannot` as of a session."""
+def key_line(teachers: Teachers, run: bool, marked: bool, cannot: Callable[[str], str], room: int) -> str:
+    """As many keys as fit into `room` cells; of the whole `run`, `marked` if answers are, `cannot` as of a session."""
+    marks = teachers.by == teachers.update and not cannot("withhold")
     keys = [
-        "`enter` mark" if teachers.by == teachers.update and not cannot("withhold") else "",
+        "`enter` open" if run else "`enter` mark" if marks else "",
         "`backspace` without them" if marked and not cannot("withhold") else "",
         "`b` branch without them" if marked and not cannot("branch") else "",
         "`tab` tokens, whole run",
@@ -116,7 +117,7 @@ def key_line(teachers: Teachers, marked: bool, cannot: Callable[[str], str], roo
         "`[ ]` update",
         "`c` colours the main screen",
     ]
-    keys, end = [key for key in keys if key], "`esc` back"
+    keys, end = [key for key in keys if key], "`?` help · `esc` back"
     while sum(len(key.replace("`", "")) + 3 for key in keys) + len(end) > room:
         keys.pop()
     return " · ".join([*keys, end])

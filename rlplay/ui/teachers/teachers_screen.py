@@ -16,7 +16,6 @@ from rlplay.trace.questions import Prefix
 from rlplay.trace.teachers import AnyTeaching, Taught, Teach, TeachCourse
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
-from rlplay.ui.answers.folding import Folding
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.main.playground import Playground
@@ -27,16 +26,15 @@ from rlplay.ui.session.subjects import Subject
 from rlplay.ui.teachers.captions import ASKING, COURSE, empty, head, key_line, sums, test_lines, why_not
 from rlplay.ui.teachers.course_list import CourseList
 from rlplay.ui.teachers.row_list import Chosen
+from rlplay.ui.teachers.taught_map import TaughtMap
 from rlplay.ui.teachers.teacher_list import TeacherList
 from rlplay.ui.teachers.teacher_rows import AnswerRow, Row, UpdatesRow, strongest, teacher_rows
 from rlplay.ui.teachers.words import named, sentence
-from rlplay.ui.tokens.colouring import Colouring, lacks
-from rlplay.ui.tokens.token_map import TokenMap
 
 _FRAME = 6
 """Cells of a line that are not for words."""
 VIEWS = ("list", "map", "course")
-_SHOWN = {"list": "TeacherList", "map": "TokenMap", "course": "CourseList"}
+_SHOWN = {"list": "TeacherList", "map": "TaughtMap", "course": "CourseList"}
 
 
 class TeachersScreen(Following[None]):
@@ -66,17 +64,17 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
     TeachersScreen Horizontal { height: 1fr; }
     TeachersScreen #head { margin-bottom: 1; }
     TeachersScreen #sums { min-height: 2; border-top: solid $border; }
-    TeachersScreen TokenMap { width: 1fr; height: 1fr; }
+    TeachersScreen TaughtMap { width: 1fr; height: 1fr; }
     TeachersScreen TeacherList { width: 1fr; height: 1fr; }
     TeachersScreen CourseList { width: 1fr; height: 1fr; display: none; }
     TeachersScreen.-course CourseList { display: block; }
     TeachersScreen.-course TeacherList { display: none; }
     TeachersScreen.-narrow {
-        TokenMap { display: none; }
+        TaughtMap { display: none; }
         #head { margin-bottom: 0; }
     }
     TeachersScreen.-narrow.-map {
-        TokenMap { display: block; }
+        TaughtMap { display: block; }
         TeacherList { display: none; }
     }
     """
@@ -109,17 +107,15 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         self._play, self.session, self.teachers = play, play.session, play.session.teachers
         self._first: tuple[Subject | Prefix, int] = subject, update
         self._without = without
-        self.tokens, self.list, self.course = TokenMap(id="taught-tokens"), TeacherList(), CourseList()
+        self.tokens, self.list, self.course = TaughtMap(), TeacherList(), CourseList()
         self.tokens.step_word = self.session.step_word
         self.view = VIEWS[0]
         self._signs = False
-        self._folding = Folding()
         self._rows: list[Row] = []
         self._made: tuple[Taught | None, Update | None] = None, None
         self._found: tuple[object, Update | None] = None, None
         self._why, self._named = "", frozenset[int]()  # a sentence, and the answers that it names
         self._said = ""  # about the token that `x` has found
-        self._steered = False  # whether the cursor of the map has left the strongest token
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
@@ -211,7 +207,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
 
     def _arrange(self, taught: Taught | None, update: Update | None) -> None:
         subject, self._rows, self._why, self._named = self.teachers.subject, [], "", frozenset()
-        self._steered = False
+        self.tokens.begin()
         self.teachers.colour(update)
         if taught is None or update is None or update.sampled is None or subject is None:
             return
@@ -226,40 +222,14 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         return self.teachers.marked if self.teachers.by == self.teachers.update else frozenset()
 
     def _tokens(self, update: Update | None) -> None:
-        tokens, lens = self.tokens, self.teachers.lens
-        if update is None or update.sampled is None:
-            tokens.show(None, [], Colouring(lens), False)
-            return
         kind = self.session.settings_of(update).kind
-        listed = self._folding.fold(update, self._order(update), kind)
-        colours = Colouring(lens, why=lacks(update, lens) if update.shares is not None else "")
-        tokens.show(
-            update, listed, colours, self._signs, unfolded=self._folding.unfolded, copies=self._folding.copies
-        )  # fmt: skip
-        if not self._steered:
-            self._steer()
-
-    def _order(self, update: Update) -> list[int]:
-        """The answers by prompt; the prompt of the strongest teachers first."""
-        assert update.sampled is not None
-        groups = update.sampled.group.tolist()
-        first: dict[int, int] = {}
-        for row in self._rows:
-            if isinstance(row, AnswerRow):
-                first.setdefault(groups[row.completions[0]], len(first))
-        return sorted(range(len(groups)), key=lambda row: (first.get(groups[row], len(groups)), groups[row], row))
-
-    def _steer(self) -> None:
-        """Put the cursor of the map on the strongest token of the chosen answer."""
-        update, row = self._made[1], self.list.chosen
-        if isinstance(row, AnswerRow) and update is not None and update.sampled is not None:
-            completion = self._folding.shown_for(row.completions[0])
-            start = int(update.sampled.offsets[row.completions[0]])
-            self.tokens.point(completion, row.token - start)
-        self._steered = True
+        self.tokens.tell(update, self._rows, kind, self.teachers.lens, self._signs)
+        if update is not None and update.sampled is not None:
+            self.tokens.steer(update, self.list.chosen, again=False)
 
     def _keys(self) -> None:
-        line = key_line(self.teachers, bool(self._marked), self.session.cannot, self.size.width - _FRAME)
+        run, room = self.view == "course", self.size.width - _FRAME
+        line = key_line(self.teachers, run, bool(self._marked), self.session.cannot, room)
         self.query_one(Vertical).border_subtitle = keyed(worded(line, self.session.step_word))
 
     # Keys
@@ -284,9 +254,10 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
 
     @on(Chosen)
     def _chosen(self) -> None:
-        self._said, self._steered = "", False
+        self._said = ""
+        self.tokens.begin()
         if self.view != "course":
-            self._steer()
+            self.tokens.steer(self._made[1], self.list.chosen)
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
@@ -301,7 +272,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         """Unfold the answer under the cursor of the map, or fold it again."""
         event.stop()
         if event.name == "unfold":
-            self._folding.toggle(self.tokens.cursor[0])
+            self.tokens.toggle()
             self._tokens(self._made[1])
 
     async def action_instead(self, step: int) -> None:
@@ -354,7 +325,7 @@ answers. `← →` ask about another token in the same place. `x` and `X` go to 
         if places:
             at = places.index(rows.cursor) + 1 if rows.cursor in places else 0
             rows.choose(places[at % len(places)])
-            self._steer()
+            self.tokens.steer(self._made[1], rows.chosen)
 
     def action_branch(self) -> None:
         """Keep the update without the marked answers as a branch, which goes on beside this run."""
