@@ -30,7 +30,7 @@ from unittest import mock
 
 import msgspec
 
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.cli import main as cli
 from rlplay.export.completion_rows import rows
 from rlplay.scenario.loader import ScenarioError, load, source

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlplay.algorithms.settings import check
+from rlplay.algorithms.setting_values import check
 from rlplay.plain_yaml import DEEPEST, LONGEST, PlainYamlError, plain_yaml
 from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.share import Shared, ShareError

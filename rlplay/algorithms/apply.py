@@ -10,7 +10,8 @@ import msgspec
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
-from rlplay.algorithms.settings import Settings, check
+from rlplay.algorithms.setting_values import check
+from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.surrogates import OWN_SURROGATE, SURROGATES
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.kinds import SomeSettings

@@ -35,7 +35,8 @@ def settings(name: str | None, as_json: bool) -> None:
 
 def _as_json(name: str | None) -> str:
     from rlplay.algorithms.knobs import KNOBS
-    from rlplay.algorithms.settings import Settings, takes
+    from rlplay.algorithms.setting_values import takes
+    from rlplay.algorithms.settings import Settings
     from rlplay.printed import ListedSetting, SettingList, json_line
 
     listed = [
@@ -51,7 +52,7 @@ def _as_json(name: str | None) -> str:
 
 def _all() -> Iterator[str]:
     from rlplay.algorithms.knobs import KNOBS
-    from rlplay.algorithms.settings import takes
+    from rlplay.algorithms.setting_values import takes
 
     listed = sorted(KNOBS.values(), key=lambda knob: _GROUPS.index(knob.group))
     rows = [("NAME", "DEFAULT", "MEANING", "TAKES")]
@@ -81,7 +82,7 @@ _GROUPS = ("algorithm", "sampling", "credit", "objective", "update", "preference
 
 def _one(name: str) -> Iterator[str]:
     from rlplay.algorithms.knobs import KNOBS
-    from rlplay.algorithms.settings import takes
+    from rlplay.algorithms.setting_values import takes
 
     knob = KNOBS[name]
     yield f"{knob.title}   {name}, group {knob.group}"
@@ -100,6 +101,7 @@ def _wrapped(title: str, text: str) -> Iterator[str]:
 
 
 def _default(name: str) -> str:
-    from rlplay.algorithms.settings import Settings, shown
+    from rlplay.algorithms.setting_values import shown
+    from rlplay.algorithms.settings import Settings
 
     return shown(getattr(Settings(), name))

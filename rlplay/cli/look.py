@@ -61,7 +61,7 @@ def _algorithm(chosen: SomeSettings) -> str:
 
 
 def _settings(chosen: SomeSettings) -> None:
-    from rlplay.algorithms.settings import written
+    from rlplay.algorithms.setting_values import written
 
     for name, value in chosen.items():
         if name != "algorithm":

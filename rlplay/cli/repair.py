@@ -47,7 +47,7 @@ def repair(
     of the reward and of the KL. The run stays as it is. A run of TRL goes on from a --checkpoint of its trainer.
     Exit status: 0 a change helped, 1 none did, 4 nothing to try.
     """
-    from rlplay.algorithms.settings import check
+    from rlplay.algorithms.setting_values import check
     from rlplay.cli import tried_report as report
     from rlplay.health.health_of_run import examine_run
     from rlplay.health.remedies.remedy import Remedy, Untried
@@ -80,7 +80,7 @@ def _from_checkpoint(
     run: Evidence, planned: Trial, own: Sequence[Remedy], scenario: Scenario
 ) -> tuple[Evidence, Trial]:
     """What the recording shows, and what is tried from the checkpoint on: of the settings that hold there."""
-    from rlplay.algorithms.settings import decoded
+    from rlplay.algorithms.setting_values import decoded
     from rlplay.health.remedies.remedy import Trial
     from rlplay.health.remedies.trial import trial
 

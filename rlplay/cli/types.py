@@ -88,7 +88,7 @@ class SettingName(_Listed):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Refuse unknown names; `max-kl` is `max_kl`."""
-        from rlplay.algorithms.settings import unknown
+        from rlplay.algorithms.setting_values import unknown
 
         name = value.strip().replace("-", "_")
         if name not in self.names():

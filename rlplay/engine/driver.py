@@ -16,7 +16,8 @@ import msgspec
 import numpy as np
 
 from rlplay.algorithms.own_choices import allow_running
-from rlplay.algorithms.settings import Settings, exact
+from rlplay.algorithms.setting_values import exact
+from rlplay.algorithms.settings import Settings
 from rlplay.containment import OwnError
 from rlplay.engine import ranks
 from rlplay.engine.answering import Answering, unless_large

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.engine.lora import saving_options
 from rlplay.engine.model import load_pretrained

@@ -11,7 +11,7 @@ import msgspec
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.catalogue import AXES, PRESETS
 from rlplay.algorithms.own_choices import names_file
-from rlplay.algorithms.settings import check
+from rlplay.algorithms.setting_values import check
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import AnyRecord, Started

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from rlplay.algorithms.settings import Settings, decoded, fitting
+from rlplay.algorithms.setting_values import decoded, fitting
+from rlplay.algorithms.settings import Settings
 from rlplay.foreign.assemble import GatheredBatch, finished
 from rlplay.foreign.curve_files.names import known_as
 from rlplay.foreign.foreign_run import ForeignRunError, beginning, known_settings

@@ -11,7 +11,8 @@ import msgspec
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own_choices import absolute_files
-from rlplay.algorithms.settings import REWARD_MODEL, unknown
+from rlplay.algorithms.setting_values import unknown
+from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.scenario.loader import LEAST, MOST, bad_settings
 from rlplay.scenario.named_files import ScenarioError, from_folder, typed_mapping
 from rlplay.scenario.other_prompts import other_prompts

@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import unknown
+from rlplay.algorithms.setting_values import unknown
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Ask, parse, parse_step
 from rlplay.spelling import did_you_mean

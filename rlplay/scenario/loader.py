@@ -12,7 +12,8 @@ import yaml
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own_choices import absolute_files
-from rlplay.algorithms.settings import Settings, unknown
+from rlplay.algorithms.setting_values import unknown
+from rlplay.algorithms.settings import Settings
 from rlplay.plain_yaml import LARGEST_NUMBER, Parsed, PlainYamlError, read_text
 from rlplay.scenario.lesson import card_problems, knobs_problems, panels_problems, quiz_problems, shows_problems
 from rlplay.scenario.named_files import ScenarioError, from_folder, mapping_problems

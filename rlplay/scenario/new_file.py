@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from rlplay.algorithms.settings import check
+from rlplay.algorithms.setting_values import check
 from rlplay.scenario.names import bundled
 from rlplay.scenario.record_to_script import script_from
 from rlplay.scenario.reproduction import scenario_of

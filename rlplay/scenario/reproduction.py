@@ -14,7 +14,8 @@ import msgspec
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own_choices import OWN, names_file
-from rlplay.algorithms.settings import Settings, decoded, written
+from rlplay.algorithms.setting_values import decoded, written
+from rlplay.algorithms.settings import Settings
 from rlplay.plain_yaml import plain_yaml
 from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.dtypes import as_recorded

@@ -42,7 +42,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import check
+from rlplay.algorithms.setting_values import check
 from rlplay.exercises import exercise_called
 from rlplay.scenario.claim import Bounds, Expect, ShareValue, parse_expect
 from rlplay.scenario.screen_arguments import check_focus, check_mapping

@@ -18,7 +18,7 @@ import msgspec
 from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own_choices import names_file
-from rlplay.algorithms.settings import unknown, written
+from rlplay.algorithms.setting_values import unknown, written
 from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.loader import load

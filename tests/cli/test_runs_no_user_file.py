@@ -10,7 +10,7 @@ import pytest
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
-from rlplay.algorithms.settings import check, decoded
+from rlplay.algorithms.setting_values import check, decoded
 from rlplay.cli import main as cli
 from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.loader import load

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import Settings, check, choices, takes
+from rlplay.algorithms.setting_values import check, choices, takes
+from rlplay.algorithms.settings import Settings
 from tests.cli.command_line import called
 
 

@@ -12,7 +12,8 @@ import pytest
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.setting_values import choices
+from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.export.atomic_output import ExportError
 from rlplay.export.trl.answer_configs import answer_fields

@@ -21,7 +21,8 @@ from rlplay.algorithms.expression_text import equation
 from rlplay.algorithms.masks import on_policy, top_entropy
 from rlplay.algorithms.pair_equations import compared, scored
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
-from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.setting_values import choices
+from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.streams import normalized, overlong, shaped
 from rlplay.engine.credit_phase import reference_kl
 from rlplay.engine.objective import Inputs, objective

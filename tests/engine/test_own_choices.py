@@ -18,7 +18,8 @@ from rlplay.algorithms import own_choices as own
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.own_choices import allow, allow_all
-from rlplay.algorithms.settings import Settings, decoded, row
+from rlplay.algorithms.setting_values import decoded
+from rlplay.algorithms.settings import Settings, row
 from rlplay.containment import OwnError
 from rlplay.engine.driver import Driver
 from rlplay.engine.objective import Inputs

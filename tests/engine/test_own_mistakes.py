@@ -18,7 +18,8 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own_choices import allow_all
-from rlplay.algorithms.settings import Settings, check, row
+from rlplay.algorithms.setting_values import check
+from rlplay.algorithms.settings import Settings, row
 from rlplay.cli import main as cli
 from rlplay.containment import OwnError
 from rlplay.engine.driver import Driver

@@ -13,7 +13,8 @@ from rlplay.algorithms.choice import argument_names, call_choice
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.ratios import LEVELS
-from rlplay.algorithms.settings import CHOICES, Settings, choices
+from rlplay.algorithms.setting_values import choices
+from rlplay.algorithms.settings import CHOICES, Settings
 from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.metrics import METRICS, describe, means_the_same

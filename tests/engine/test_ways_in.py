@@ -19,7 +19,8 @@ import pytest
 
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.named import _Row, preset
-from rlplay.algorithms.settings import Settings, decoded, row
+from rlplay.algorithms.setting_values import decoded
+from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.driver import Driver
 from rlplay.engine.engine_process import CommandLoop
 from rlplay.engine.state import Halt

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.recording import BEHIND, Recording
 from rlplay.record import Recorder

@@ -29,7 +29,7 @@ with warnings.catch_warnings():
         SFTTrainer,
     )
 
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.foreign.recording import Recording
 from rlplay.record.trl import RlplayCallback
 from rlplay.record.trl.trainer_kind import recognise

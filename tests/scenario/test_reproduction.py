@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from rlplay.algorithms.apply import apply_all, resolve
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.cli import play as cli_play
 from rlplay.health.health_of_run import examine_run
 from rlplay.scenario import reproduction

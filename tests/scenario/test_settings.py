@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import UNKNOWN, Settings, check, decoded, exact, fitting, takes, written
+from rlplay.algorithms.setting_values import check, decoded, exact, fitting, takes, written
+from rlplay.algorithms.settings import UNKNOWN, Settings
 
 
 @pytest.mark.parametrize(

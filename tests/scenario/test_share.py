@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from rlplay.algorithms.apply import apply, apply_all, resolve, validated
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.setting_values import choices
+from rlplay.algorithms.settings import Settings
 from rlplay.scenario import reproduction, share
 from rlplay.scenario.command_line import with_changes
 from rlplay.scenario.lesson import whole_script

@@ -7,7 +7,8 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.equations import difference, equation, terms
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.setting_values import choices
+from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.trl_verl import loss_type, trainer
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlplay.algorithms.equations import value_error
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.health.health_of_run import Health
 from rlplay.trace.history import History
 from rlplay.trace.numbers import number

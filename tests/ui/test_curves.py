@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from textual.app import ComposeResult
 
-from rlplay.algorithms.settings import UNKNOWN, decoded
+from rlplay.algorithms.setting_values import decoded
+from rlplay.algorithms.settings import UNKNOWN
 from rlplay.foreign.foreign_run import known_settings
 from rlplay.trace.history import History
 from rlplay.trace.numbers import number as number_text

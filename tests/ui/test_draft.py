@@ -6,7 +6,8 @@ import pytest
 from rlplay.algorithms.apply import apply, in_order, resolve, validated
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import Settings, choices, decoded, written
+from rlplay.algorithms.setting_values import choices, decoded, written
+from rlplay.algorithms.settings import Settings
 from rlplay.link.messages import Abilities
 from rlplay.trusted import grants
 from rlplay.ui.knobs.draft import Draft

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from rlplay.algorithms.settings import written
+from rlplay.algorithms.setting_values import written
 from rlplay.link.messages import Advance, Set
 from rlplay.scenario.expect import ClaimResult
 from rlplay.scenario.loader import bundled, load

@@ -5,7 +5,7 @@ import torch
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.algorithms.settings import choices, decoded
+from rlplay.algorithms.setting_values import choices, decoded
 from rlplay.engine.objective import Inputs
 from rlplay.engine.objective import objective as engine_objective
 from rlplay.trace.records import LEFT_OUT, CorrectionRule

@@ -5,7 +5,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
 from rlplay.ui.answers.answer_list import AnswerList

@@ -10,7 +10,7 @@ from textual.widgets import OptionList, Static
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS, matching
-from rlplay.algorithms.settings import choices
+from rlplay.algorithms.setting_values import choices
 from rlplay.scenario.loader import load
 from rlplay.scenario.share import shared_in
 from rlplay.ui.knobs.knob_list import KnobList, KnobSearch

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.trace.history import History
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.scenario.loader import load
 from rlplay.scenario.script import ScreenVerb, You, parse_step
 from rlplay.trace.history import History

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from rlplay.algorithms.equations import terms
-from rlplay.algorithms.settings import Settings, row, written
+from rlplay.algorithms.setting_values import written
+from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Expression
 from rlplay.export.trl.fields import literal
 from rlplay.scenario.expect import _written

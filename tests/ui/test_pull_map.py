@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.trace.history import History
 from rlplay.trace.pulls import Pulls, pulls
 from rlplay.trace.records import Stepped, spans

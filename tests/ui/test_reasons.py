@@ -9,7 +9,8 @@ from rich.style import Style
 from textual.content import Content
 
 from rlplay.algorithms.apply import resolve
-from rlplay.algorithms.settings import Settings, decoded
+from rlplay.algorithms.setting_values import decoded
+from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Withheld
 from rlplay.trace.update import Update
 from rlplay.ui.format.folded import folded, wrapped

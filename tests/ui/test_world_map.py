@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import choices, decoded
+from rlplay.algorithms.setting_values import choices, decoded
 from rlplay.engine.driver import Driver
 from rlplay.link.messages import Recorded
 from rlplay.scenario.loader import load, read

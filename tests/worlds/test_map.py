@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.trace.history import History
 from rlplay.ui.parts.line_panel import CORNERS
 from rlplay.ui.plot.picture import Picture, Size

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplay.algorithms.settings import check
+from rlplay.algorithms.setting_values import check
 from rlplay.worlds.painting import AS_DRAWN, BRUSHES, REWARD, Painting, dead_end
 from rlplay.worlds.planning import dynamics, plan
 from rlplay.worlds.world import WorldError, read_world

@@ -12,8 +12,8 @@ import torch
 import yaml
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rlplay.algorithms.settings import check
-from rlplay.algorithms.settings import written as written_setting
+from rlplay.algorithms.setting_values import check
+from rlplay.algorithms.setting_values import written as written_setting
 from rlplay.engine.driver import Driver
 from rlplay.engine.model import wrap
 from rlplay.engine.world_policy import register, world_policy

@@ -19,7 +19,8 @@ import msgspec
 import torch
 
 from rlplay import paths
-from rlplay.algorithms.settings import Settings, decoded
+from rlplay.algorithms.setting_values import decoded
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.estimate import free_memory, needs
 from rlplay.engine.from_checkpoint.checks import compared
 from rlplay.engine.from_checkpoint.moments import SavedOptimizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rlplay.algorithms.settings import decoded
+from rlplay.algorithms.setting_values import decoded
 from rlplay.export.html.frames import Shown, Words, few, frame
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rlplay.algorithms.settings import Settings, written
+from rlplay.algorithms.setting_values import written
+from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.scenario.schema import Scenario
 from rlplay.tasks import load_task

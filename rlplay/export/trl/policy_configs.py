@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rlplay.algorithms.settings import Settings, written
+from rlplay.algorithms.setting_values import written
+from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.trl_verl import loss_type, trainer_of
 from rlplay.export.trl.fields import Field, batch_lines, config_lines, note, parts_of
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 
-from rlplay.algorithms.settings import Settings, check, written
+from rlplay.algorithms.setting_values import check, written
+from rlplay.algorithms.settings import Settings
 from rlplay.export.atomic_output import ExportError
 from rlplay.scenario.schema import Scenario, Stage
 from rlplay.scenario.stage_settings import stage_scenarios

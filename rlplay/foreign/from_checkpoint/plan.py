@@ -10,7 +10,8 @@ import msgspec
 
 from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
-from rlplay.algorithms.settings import ANY_LOSS, Settings, decoded, takes, written
+from rlplay.algorithms.setting_values import decoded, takes, written
+from rlplay.algorithms.settings import ANY_LOSS, Settings
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.from_checkpoint.checkpoint import Checkpoint, read_checkpoint
 from rlplay.foreign.from_checkpoint.places import model_here, update_of

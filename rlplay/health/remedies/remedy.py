@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rlplay.algorithms.settings import written
+from rlplay.algorithms.setting_values import written
 from rlplay.health.finding import Finding
 from rlplay.trace.rehearsals import Rehearse
 

@@ -14,7 +14,7 @@ from typing import Any
 from accelerate.utils import broadcast_object_list, gather_object
 from transformers import Trainer, TrainerCallback
 
-from rlplay.algorithms.settings import check
+from rlplay.algorithms.setting_values import check
 from rlplay.record.format import free
 from rlplay.record.recorder import Recorder
 from rlplay.record.saying import said_by, say

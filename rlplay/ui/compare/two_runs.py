@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import shown
+from rlplay.algorithms.setting_values import shown
 from rlplay.link.messages import Advance, AnyCommand, Pause
 from rlplay.plain_yaml import PlainYamlError
 from rlplay.scenario.reproduction import scenario_of

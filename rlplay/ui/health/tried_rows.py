@@ -7,7 +7,8 @@ import math
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from rlplay.algorithms.settings import Settings, shown
+from rlplay.algorithms.setting_values import shown
+from rlplay.algorithms.settings import Settings
 from rlplay.health.remedies.outcome import Verdict
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.numbers import number

@@ -11,10 +11,12 @@ import msgspec
 from rlplay.algorithms.apply import apply, validated
 from rlplay.algorithms.catalogue import AXES, PRESETS
 from rlplay.algorithms.choice import argument_names
-from rlplay.algorithms.knobs import KNOBS, Knob
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own_choices import allow_all, functions_in, is_own
-from rlplay.algorithms.settings import LossType, Settings, choices, row
+from rlplay.algorithms.setting_values import choices
+from rlplay.algorithms.settings import LossType, Settings, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.link.messages import Abilities
 from rlplay.trace.kinds import SomeSettings

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Input, OptionList
 
-from rlplay.algorithms.settings import shown
+from rlplay.algorithms.setting_values import shown
 from rlplay.ui.knobs.draft import Draft
 from rlplay.ui.parts.text_field import TextField
 

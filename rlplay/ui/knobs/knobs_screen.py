@@ -13,7 +13,8 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from rlplay.algorithms.knobs import KNOBS, Knob, matching
+from rlplay.algorithms.knobs import KNOBS, matching
+from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.settings import Settings
 from rlplay.link.messages import Abilities
 from rlplay.scenario.reproduction import Reproduction

@@ -13,7 +13,8 @@ from textual.widgets import Input, Static
 
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import Settings, shown
+from rlplay.algorithms.setting_values import shown
+from rlplay.algorithms.settings import Settings
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.share import PREFIX, Shared, shared_in
 from rlplay.trace.kinds import SomeSettings

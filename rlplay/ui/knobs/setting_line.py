@@ -7,10 +7,11 @@ from pathlib import Path
 from textual.content import Content
 
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.algorithms.knobs import Knob
+from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.named import preset, title
 from rlplay.algorithms.own_choices import OWN, SUFFIXES, is_own
-from rlplay.algorithms.settings import Settings, choices, shown
+from rlplay.algorithms.setting_values import choices, shown
+from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.settings import row as chosen_row
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.trace.numbers import number

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import written
+from rlplay.algorithms.setting_values import written
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.script import Ask, Change, PreferStep, RewindStep, Step, Train
 from rlplay.trace.text import visible

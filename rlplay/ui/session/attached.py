@@ -7,7 +7,7 @@ import contextlib
 
 import msgspec
 
-from rlplay.algorithms.settings import fitting
+from rlplay.algorithms.setting_values import fitting
 from rlplay.foreign.copy import Copy
 from rlplay.link import framing
 from rlplay.link.messages import COMMANDS, EVENTS, UNSAID, AnyCommand, Failed, Recorded, Status

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from rlplay.algorithms.settings import UNKNOWN, Settings, decoded
+from rlplay.algorithms.setting_values import decoded
+from rlplay.algorithms.settings import UNKNOWN, Settings
 from rlplay.link.messages import AnyCommand
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.lenses import LENSES, Lens

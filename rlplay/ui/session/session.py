@@ -9,7 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from rlplay.algorithms.own_choices import allow_running
-from rlplay.algorithms.settings import Settings, decoded
+from rlplay.algorithms.setting_values import decoded
+from rlplay.algorithms.settings import Settings
 from rlplay.health.health_of_run import Health
 from rlplay.link.messages import UNSAID, Abilities, Failed, Loading, LogLine, Recorded, RecordView, Status
 from rlplay.plain_yaml import PlainYamlError

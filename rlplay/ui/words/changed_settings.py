@@ -8,7 +8,7 @@ from itertools import groupby
 import msgspec
 
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.settings import shown
+from rlplay.algorithms.setting_values import shown
 from rlplay.trace.records import Changed
 from rlplay.trace.settings_timeline import effective_from
 from rlplay.trace.text import visible

@@ -1,0 +1,49 @@
+"""The settings of the optimizer steps."""
+
+from __future__ import annotations
+
+from rlplay.algorithms.knobs.knob import Knob
+
+UPDATE: tuple[Knob, ...] = (
+    Knob("cg_iterations", "CG iterations", "update", "Iterations of conjugate gradient for the natural gradient.",
+         "More: a more accurate direction. Each costs several passes.", 1, 100, 1, needs=("surrogate", ("trpo",))),
+    Knob("cg_damping", "CG damping", "update", "Added to the Fisher matrix's diagonal.",
+         "Larger: closer to the plain gradient, and easier to solve for.", 0.0, 100.0, 1.5, True,
+         needs=("surrogate", ("trpo",))),
+    Knob("line_search_steps", "Line search", "update", "Number of steps to try, each 0.8 times the one before.",
+         "How many shorter steps to try. If none keeps the KL limit and improves the surrogate, the policy does "
+         "not move.", 1, 50, 1,
+         needs=("surrogate", ("trpo",))),
+    Knob("num_iterations", "Iterations", "update", "Passes over each batch of answers.",
+         "More: more learning per sample, but ratios move away from 1 and clipping begins to matter.", 1, 64, 1),
+    Knob("num_minibatches", "Minibatches", "update", "Parts of each pass, one optimizer step each.",
+         "More: more steps, each noisier.", 1, 64, 1),
+    Knob("per_device_train_batch_size", "Answers at once", "update",
+         "Answers that one pass takes; 0: as many as its logits allow.",
+         "Smaller: less memory, more time; the gradients of the parts add up to that of the minibatch. A change "
+         "waits for the next update.", 0, 65536, 1),
+    Knob("gradient_checkpointing", "Checkpointing", "update", "Runs each layer again to get its gradient.",
+         "On: an optimizer step keeps less in memory and takes longer; its gradients are the same. A change waits "
+         "for the next update."),
+    Knob("learning_rate", "Learning rate", "update", "Adam's step size; α of Q-learning and SARSA.",
+         "Too high: the policy breaks. Too low: nothing happens.", 0.0, 1.0, 1.5, True),
+    Knob("lr_scheduler_type", "Schedule", "update", "How the learning rate changes over a stage or the run.",
+         "constant: not at all. constant_with_warmup: it rises from 0 in warmup_steps steps. linear and cosine: "
+         "after such a rise it falls to 0 at the last planned update, and stays there."),
+    Knob("warmup_steps", "Warm-up steps", "update", "Optimizer steps in which the learning rate rises from 0.",
+         "Above 0: the rate starts at 0, so the very first step moves nothing. With lr_scheduler_type=constant "
+         "there is no such rise.",
+         0, 1_000_000, 5),
+    Knob("weight_decay", "Weight decay", "update", "Share of a weight that a step of learning rate 1 takes away.",
+         "Above 0: every step shrinks the weight matrices, but not biases and norms, by the fraction "
+         "learning_rate·weight_decay (AdamW).",
+         0.0, 10.0, 0.01),
+    Knob("max_grad_norm", "Gradient clip", "update", "Largest norm of the gradient; 0: no limit.",
+         "A longer gradient is shortened to it.", 0.0, 1000.0, 0.5),
+    Knob("vf_coef", "Value weight", "update", "Weight of the value loss.",
+         "Larger: the weights that policy and critic share follow the critic more. TRPO trains only the head.",
+         0.0, 10.0, 0.05, needs=("baseline", ("value",))),
+    Knob("cliprange_value", "Value clip", "update", "How far a value may move from its prediction at sampling.",
+         "Smaller: the critic has less reason to move far in one update.", 0.0, 10.0, 0.05,
+         needs=("baseline", ("value",))),
+)  # fmt: skip
