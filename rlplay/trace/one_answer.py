@@ -26,6 +26,7 @@ def one_answer(update: Update, completion: int) -> Update:
         _cut(sampled, own), group=sampled.group[here], truncated=sampled.truncated[here],
         offsets=np.array([0, own.stop - own.start]),
         states={0: sampled.states[completion]} if completion in sampled.states else {},
+        versions=None if sampled.versions is None else sampled.versions[here],
     )  # fmt: skip
     alone.scored = None if update.scored is None else _scored(update.scored, here)
     alone.credited = None if update.credited is None else _cut(update.credited, own)

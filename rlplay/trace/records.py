@@ -30,6 +30,7 @@ class CorrectionRule(msgspec.Struct, frozen=True):
 
     The factor is the old policy's probability over the sampler's, of the token or (level "sequence") of its answer,
     within bounds: cut to them (outside "truncate"), or 0 outside them ("mask"). A bound that is None is not there.
+    Level "geometric" takes the geometric mean over the answer's tokens.
     """
 
     level: str
@@ -100,7 +101,9 @@ class Sampled(Record, frozen=True, kw_only=True):
     pieces: dict[int, str]  # text of every id in top_ids and token_ids, decoded alone
     states: dict[int, list[str]] = {}  # by completion: an environment's true state after each turn
     survey: Survey | None = None  # of the policy that sampled
-    sampling_logprobs: Array | None = None  # float32 [T] as another program computed them that sampled, such as vLLM
+    sampling_logprobs: Array | None = None  # float32 [T] as the sampler computed them, where it is not quite the policy
+    sampling_top_logprobs: Array | None = None  # float32 [T, K] the sampler's of the same candidates
+    versions: Array | None = None  # int32 [N] updates that the weights had had which sampled the answer
     ends_known: bool = True  # whether another trainer recorded `truncated`; if not, it is 0
 
 
@@ -136,6 +139,8 @@ class Credited(Record, frozen=True, kw_only=True):
     following: Array | None = None  # float32 [T] the value of what follows a move, before γ; 0: the episode is over
     correction: Array | None = None  # float32 [T] a factor of each token's loss, by `correction_rule`; 0: left out
     correction_rule: CorrectionRule | None = None
+    teacher_logprobs: Array | None = None  # float32 [T] under the teacher that the policy is distilled from
+    teacher_top_logprobs: Array | None = None  # float32 [T, K] the teacher's of the same candidates
 
 
 class Stepped(Record, frozen=True, kw_only=True):
@@ -155,6 +160,7 @@ class Stepped(Record, frozen=True, kw_only=True):
     weights: Array | None = None  # float32, each token's weight in the sum of losses; None: an older run
     left_out: Array | None = None  # uint8, index into `LEFT_OUT`: whether the surrogate counted or why not
     kl: Array | None = None  # float32, the per-token KL term as trained (estimator: the settings' `kl_estimator`)
+    distillation: Array | None = None  # float32, the divergence from the teacher at each token, as trained
     values: Array | None = None  # float32, the value head now; a reward model's score after each token
     metrics: dict[str, float]
     tokens: int | None = None  # in the loss, if more than those of `rows`, the answers on record
@@ -297,13 +303,15 @@ AnyRecord = (
 OF_TOKENS: dict[type[Record], tuple[str, ...]] = {
     Sampled: (
         "token_ids", "texts", "mask", "old_logprobs", "entropy", "top_ids", "top_logprobs", "sampling_logprobs",
+        "sampling_top_logprobs",
     ),
     Credited: (
         "token_rewards", "returns", "baseline", "advantages", "values", "ref_logprobs", "ref_top_logprobs",
-        "implicit_rewards", "following", "correction",
+        "implicit_rewards", "following", "correction", "teacher_logprobs", "teacher_top_logprobs",
     ),
     Stepped: (
-        "logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl", "values",
+        "logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl",
+        "distillation", "values",
     ),
     Finished: ("logprobs", "top_logprobs", "favourite_ids", "favourite_logprobs"),
 }  # fmt: skip

@@ -59,7 +59,7 @@ def check_update(update: Update) -> None:
             raise ValueError("a column of its rewards has another length than its answers")
     if (credited := update.credited) is not None:
         flat = dict.fromkeys(OF_TOKENS[Credited], (tokens,))
-        _sizes(credited, {**flat, "ref_top_logprobs": (tokens, candidates), "group_mean": (groups,)})
+        _sizes(credited, flat | _candidates(tokens, candidates) | {"group_mean": (groups,)})
         _sizes(credited, {"group_std": (groups,)})
     for step in update.steps:
         size = _covered(step.rows, sampled)
@@ -121,7 +121,8 @@ def _sampled(record: Sampled) -> None:
         raise ValueError("group names a prompt that it does not have")
     _sizes(record, {"mask": (tokens,), "truncated": (answers,), "top_ids": (tokens, None)}, _WHOLE)
     _sizes(record, dict.fromkeys(("old_logprobs", "entropy", "sampling_logprobs"), (tokens,)))
-    _sizes(record, {"top_logprobs": record.top_ids.shape})
+    _sizes(record, dict.fromkeys(("top_logprobs", "sampling_top_logprobs"), record.top_ids.shape))
+    _sizes(record, {"versions": (answers,)}, _WHOLE)
     if any(not 0 <= row < answers for row in record.states) or record.position < 0:
         raise ValueError("states name an answer that it does not have")
     _survey(record.survey)
@@ -142,8 +143,13 @@ def _scored(record: Scored) -> None:
 def _credited(record: Credited) -> None:
     _sizes(record, {"advantages": (None,), "group_mean": (None,)})
     flat = dict.fromkeys(OF_TOKENS[Credited], record.advantages.shape)
-    top = {"ref_top_logprobs": (len(record.advantages), None)}
+    top = _candidates(len(record.advantages), None)
     _sizes(record, flat | top | {"group_std": record.group_mean.shape})
+
+
+def _candidates(tokens: int, candidates: int | None) -> dict[str, tuple[int | None, ...]]:
+    """The shapes of the fields of `Credited` that are of candidates."""
+    return dict.fromkeys(("ref_top_logprobs", "teacher_top_logprobs"), (tokens, candidates))
 
 
 def _stepped(record: Stepped) -> None:
