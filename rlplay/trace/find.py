@@ -140,7 +140,8 @@ def names(update: Update | None) -> list[str]:
     aliases = {name: alias for alias, name in ALIASES.items()}
     of_answers = [*OF_ANSWERS, *(name for name in measures(update) if name not in OF_ANSWERS)]
     of_answers += [name for name in columns(update) if name not in (*of_answers, *LENSES, *ALIASES)]
-    return [*of_answers, *(aliases.get(name, name) for name in LENSES if name not in of_answers)]
+    there = (name for name, lens in LENSES.items() if not lens.special or (update and lens.values(update) is not None))
+    return [*of_answers, *(aliases.get(name, name) for name in there if name not in of_answers)]
 
 
 def unknown(query: Query, update: Update | None, parts: Sequence[str] = ()) -> str | None:

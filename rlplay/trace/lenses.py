@@ -2,81 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
-from rlplay.trace.kinds import Kind, Learning
+from rlplay.trace.kinds import Learning
+from rlplay.trace.lens import Lens as Lens  # noqa: PLC0414 - other packages import it from here
+from rlplay.trace.lens import known
+from rlplay.trace.lenses_of_others import OF_OTHERS
 from rlplay.trace.plugins import additions, refuse
 from rlplay.trace.records import Array
 from rlplay.trace.update import Phase, Update
 
 
-@dataclass(frozen=True)
-class Lens:
-    """One per-token statistic.
-
-    `low` and `high` are the ends of its colour scale, fixed so that shades compare between updates. The neutral value
-    is the middle of a "diverging" scale and the `low` end of a "sequential" one; "states" has three: −1, 0 and 1.
-    `values` returns float32 [T], NaN where a token has no value, or None before the phase that computes it. `instead`
-    replaces fields in some kinds of update. `adds_up` says that the value is a sum over the passes on a batch.
-    Where most values lie at one end of a "sequential" scale, `finest` names it: shades are closer together there.
-    """
-
-    name: str  # the exported column, as in prime-rl's token files where those have one
-    title: str
-    symbol: str
-    formula: str
-    unit: str
-    phase: Phase
-    scale: Literal["diverging", "sequential", "states"]
-    low: float
-    high: float
-    reading: str
-    values: Callable[[Update], Array | None]
-    instead: Mapping[Kind, Mapping[str, Any]] = field(default_factory=dict)
-    adds_up: bool = False
-    finest: Literal["", "low", "high"] = ""
-
-    @property
-    def two_sided(self) -> bool:
-        """Whether the scale has a neutral middle, with values on both sides of it."""
-        return self.scale != "sequential"
-
-    def share(self, values: Array) -> Array:
-        """Where values are on the way from the neutral one, 0, to the end of the scale, 1 or −1; beyond it, further."""
-        if self.two_sided:
-            middle = (self.low + self.high) / 2
-            return np.asarray((values - middle) / (self.high - middle))
-        unit = np.asarray((values - self.low) / (self.high - self.low))
-        if not self.finest:
-            return unit
-        inside = np.clip(unit, 0.0, 1.0)
-        return np.sqrt(inside) if self.finest == "low" else 1 - np.sqrt(1 - inside)
-
-    def at(self, share: float) -> float:
-        """The value at a `share` of a one-sided scale, 0 to 1."""
-        unit = {"low": share**2, "high": 1 - (1 - share) ** 2}.get(self.finest, share)
-        return self.low + (self.high - self.low) * unit
-
-    def of(self, settings: Learning) -> Lens:
-        """The statistic for an update with these settings, with its title and scale."""
-        instead = dict(self.instead.get(settings.kind, {}))
-        passes = settings.num_iterations
-        if self.adds_up and passes > 1:
-            instead |= {"low": self.low * passes, "high": self.high * passes}
-        return replace(self, **instead) if instead else self
-
-
 def _sampled(field: str) -> Callable[[Update], Array | None]:
-    return lambda u: None if u.sampled is None else _known(cast("Array | None", getattr(u.sampled, field)))
-
-
-def _known(values: Array | None) -> Array | None:
-    """None if there are tokens and none has a value: another trainer made the run and did not record it."""
-    return None if values is None or (len(values) and np.isnan(values).all()) else values
+    return lambda u: None if u.sampled is None else known(cast("Array | None", getattr(u.sampled, field)))
 
 
 def _credited(field: str) -> Callable[[Update], Array | None]:
@@ -84,16 +26,16 @@ def _credited(field: str) -> Callable[[Update], Array | None]:
 
 
 def _stepped(field: str) -> Callable[[Update], Array | None]:
-    return lambda u: _known(u.latest_step(field))
+    return lambda u: known(u.latest_step(field))
 
 
 def _probability(u: Update) -> Array | None:
-    old = None if u.sampled is None else _known(u.sampled.old_logprobs)
+    old = None if u.sampled is None else known(u.sampled.old_logprobs)
     return None if old is None else np.asarray(np.exp(old))
 
 
 def _so_far(u: Update) -> Array | None:
-    if u.sampled is None or _known(u.sampled.old_logprobs) is None:
+    if u.sampled is None or known(u.sampled.old_logprobs) is None:
         return None
     own = u.sampled.mask == 1
     total = np.concatenate([[0.0], np.cumsum(np.where(own, u.sampled.old_logprobs, 0.0), dtype=np.float64)])
@@ -173,7 +115,7 @@ LENSES: dict[str, Lens] = {
             "The direct pull of the loss on this token's log-probability: + up, − down, 0 none. All tokens share the "
             "weights, and the probabilities at a position add up to 1, so a token can still go the other way. An "
             "exact KL and an entropy bonus act on all candidates; they are not in this number.",
-            lambda u: _known(u.pull()),
+            lambda u: known(u.pull()),
             {"action values": _Q_PULL},
             adds_up=True,
         ),
@@ -293,11 +235,14 @@ LENSES: dict[str, Lens] = {
             "+ raised it, − lowered it. Shares add up to what this batch did, to first order.",
             lambda u: u.shares,
         ),
+        *OF_OTHERS,
     )
 }  # fmt: skip
 
 CYCLE = ("credit", "probability", "prob_delta", "entropy", "advantages", "importance_ratio", "clip_state", "ref_kl")
 """The lenses that the colour key steps through."""
+SPECIAL = ("share", "sampler_difference", "correction", "distillation")
+"""Those that it also steps through in an update that has them."""
 
 AUTOMATIC: dict[Phase, str] = {
     "sample": "probability",

@@ -14,7 +14,7 @@ def explain(play: Playground, widget: Widget | None, settings: Settings = UNKNOW
     """Explain a widget and list its keys; statistics follow the `settings`."""
     from rlplay.ui.help.help_screen import HelpScreen
 
-    play.app.push_screen(HelpScreen(widget, settings, play.own_keys, play.session.step_word))
+    play.app.push_screen(HelpScreen(widget, settings, play.own_keys, play.session.step_word, play.session.shown))
 
 
 async def _help(play: Playground, _argument: Any) -> None:

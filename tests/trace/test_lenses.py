@@ -8,6 +8,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.trace.lenses import LENSES, Lens, automatic
 from rlplay.trace.records import Credited, Sampled, spans
 from rlplay.trace.update import PHASES, Update
+from tests.apart import update_apart
 from tests.recorded import synthetic_update
 
 RECORDS = synthetic_update(1, steps=3)
@@ -52,9 +53,33 @@ def test_the_values_of_a_lens_are_those_of_its_formula() -> None:
     wanted["cumulative_logprob"] = np.concatenate([
         np.cumsum(old[a:b]) for a, b in zip(sampled.offsets, sampled.offsets[1:], strict=False)
     ])  # fmt: skip
-    assert set(wanted) == set(LENSES)
+    assert set(wanted) == {name for name, lens in LENSES.items() if not lens.special}
     for name, values in wanted.items():
         np.testing.assert_allclose(LENSES[name].values(update), values, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_the_policy_beside_its_sampler_and_its_teacher_token_by_token() -> None:
+    update = update_apart(6)
+    sampled, credited = update.sampled, update.credited
+    gap = sampled.old_logprobs.astype(np.float64) - sampled.sampling_logprobs
+    ratio = np.exp(gap)
+    wanted = {
+        "sampler_difference": gap, "sampler_ratio": ratio, "mismatch_kl": ratio - 1 - gap,
+        "staleness": np.repeat(5 - sampled.versions, np.diff(sampled.offsets)), "correction": np.minimum(ratio, 1.5),
+        "teacher_difference": sampled.old_logprobs.astype(np.float64) - credited.teacher_logprobs,
+    }  # fmt: skip
+    wanted["distillation"] = np.expm1(-wanted["teacher_difference"]) + wanted["teacher_difference"]
+    assert set(wanted) == {name for name, lens in LENSES.items() if lens.special}
+    for name, values in wanted.items():
+        np.testing.assert_allclose(LENSES[name].values(update), values, rtol=1e-3, atol=1e-5, err_msg=name)
+    assert set(wanted["staleness"]) == {0, 1, 2, 3, 4}
+    assert all(LENSES[name].values(updated()) is None for name in wanted)
+
+
+def test_what_an_environment_wrote_has_no_sampler() -> None:
+    update = update_apart(6)
+    update.sampled.mask[2] = 0
+    assert np.isnan(LENSES["sampler_difference"].values(update)).nonzero()[0].tolist() == [2]
 
 
 @pytest.mark.parametrize("lens", LENSES.values(), ids=lambda lens: lens.name)
@@ -63,7 +88,7 @@ def test_a_lens_has_values_from_its_phase_on(lens: Lens) -> None:
     assert lens.values(Update(1)) is None
     if before is not None:
         assert lens.values(updated(before)) is None
-    assert lens.two_sided == (lens.low == -lens.high or (lens.low, lens.high) == (0.5, 1.5))
+    assert lens.two_sided == (lens.low == -lens.high or (lens.low, lens.high) in ((0.5, 1.5), (0.0, 2.0)))
 
 
 def test_what_nobody_computed_has_no_values() -> None:

@@ -6,24 +6,28 @@ from textual.widgets import OptionList, Static
 from rlplay.trace.lenses import LENSES
 from rlplay.ui.compare.compare_screen import CompareScreen
 from rlplay.ui.tokens.lens_screen import AUTO, ColoursScreen
+from tests.apart import records_apart
 from tests.recorded import synthetic_update
 from tests.ui.stage import on_screen, pressed, settled, shown
 
 
-async def opened(pilot, source, *keys):
-    source.update(1)
+async def opened(pilot, source, *keys, apart=False):
+    source.records(records_apart(1) if apart else synthetic_update(1))
+    source.status(1)
     await settled(pilot)
     await pressed(pilot, *keys)
     assert isinstance(pilot.app.screen, ColoursScreen)
     return pilot.app.screen.query_one(OptionList)
 
 
+@pytest.mark.parametrize("apart", [True, False])
 @pytest.mark.parametrize("size", [(160, 45), (80, 24)])
-async def test_each_statistic_is_listed_with_what_it_means(size):
+async def test_each_statistic_is_listed_with_what_it_means(size, apart):
     async with on_screen(size=size) as (app, source, pilot):
-        listed = await opened(pilot, source, "C")
-        assert {option.id for option in listed.options} == {AUTO, *LENSES}
-        for name, lens in LENSES.items():
+        listed = await opened(pilot, source, "C", apart=apart)
+        there = {name: lens for name, lens in LENSES.items() if apart or not lens.special}
+        assert {option.id for option in listed.options} == {AUTO, *there}
+        for name, lens in there.items():
             listed.highlighted = listed.get_option_index(name)
             await settled(pilot)
             words = " ".join(shown(app.screen.query_one(Static)).split())

@@ -8,6 +8,7 @@ from textual.widgets import Static
 from rlplay.algorithms.setting_values import decoded
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
+from rlplay.trace.update import Update
 from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.format.markdown import markdown
@@ -19,20 +20,21 @@ from rlplay.ui.plot.catalogue import KL
 from rlplay.ui.tokens.token_map import TokenMap
 from rlplay.ui.tokens.token_panel import Inspector
 from rlplay.verbs import VERBS
+from tests.apart import update_apart
 from tests.ui.stage import on_screen, pressed, settled
 
 
 class Host(App):
-    def __init__(self, widget: Widget | None) -> None:
+    def __init__(self, widget: Widget | None, update: Update | None = None) -> None:
         super().__init__()
-        self.widget = widget
+        self.widget, self.shown_update = widget, update
 
     def compose(self) -> ComposeResult:
         if self.widget is not None:
             yield self.widget
 
     def on_mount(self) -> None:
-        self.push_screen(HelpScreen(self.widget))
+        self.push_screen(HelpScreen(self.widget, shown=self.shown_update))
 
 
 def words(screen: Screen) -> str:
@@ -40,9 +42,9 @@ def words(screen: Screen) -> str:
     return str(next(text for text in screen.query(Static) if type(text) is Static).render())
 
 
-async def shown(widget: Widget | None) -> str:
-    """What the help about a panel says."""
-    app = Host(widget)
+async def shown(widget: Widget | None, update: Update | None = None) -> str:
+    """What the help about a panel says, with an update on the screen."""
+    app = Host(widget, update)
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         return words(app.screen)
@@ -126,9 +128,11 @@ async def test_the_labels_panel_defines_the_implicit_reward_with_its_logarithm()
 async def test_the_tokens_are_explained_by_every_lens_with_its_scale():
     below = await shown(TokenMap())
     for lens in LENSES.values():
-        assert lens.formula in below
-        assert lens.reading in below
+        assert (lens.formula in below) != lens.special, "a sampler of its own has this update, or none"
+        assert (lens.reading in below) != lens.special
     assert "Scale: −2 … 2 advantage units." in below
+    below = await shown(TokenMap(), update_apart())
+    assert all(lens.reading in below for lens in LENSES.values() if lens.special)
 
 
 async def test_every_key_is_listed():

@@ -18,6 +18,7 @@ from rlplay.algorithms.trl_verl import trainer, verl
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.numbers import compact, real_minus
+from rlplay.trace.update import Update
 from rlplay.ui.answers.answer_list import AnswerList
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.markdown import markdown
@@ -82,12 +83,13 @@ class HelpScreen(Dialogue[None]):
         settings: Settings = UNKNOWN,
         own_keys: Mapping[str, str] | None = None,
         step_word: str = "token",
+        shown: Update | None = None,
     ) -> None:
-        """`own_keys` are the user's, by action; `step_word` names what the policy samples."""
+        """`own_keys` are the user's, by action; `step_word` names what the policy samples in the update `shown`."""
         super().__init__()
         self._own_keys, self._step_word = own_keys or {}, step_word
         self._panel = _explained(widget)
-        self._settings = settings
+        self._settings, self._shown = settings, shown
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as page:
@@ -97,9 +99,27 @@ class HelpScreen(Dialogue[None]):
             own = (self._panel.HELP if self._panel is not None else "") or GENERAL
             about = worded("\n".join([own, *_terms(self._panel)]), word)
             keys = _keys(self._panel, self._own_keys, word)
-            shown = *_elsewhere(self._panel, self._settings), *_statistics(self._panel, self._settings, word)
+            shown = *_elsewhere(self._panel, self._settings), *self._statistics(word)
             first = *_used_most(self._panel, self._own_keys, word), *_miniature(self._panel, word)
             yield Static(Content("\n\n").join([*first, markdown(about), *shown, keys]))
+
+    def _statistics(self, word: str) -> Iterator[Content]:
+        """One block for each statistic the panel shows, from the registries; `word` names what the policy samples."""
+        panel, settings = self._panel, self._settings
+        if isinstance(panel, TokenMap | Inspector):
+            for lens in (lens.of(settings) for lens in LENSES.values()):
+                if lens.special and (self._shown is None or lens.values(self._shown) is None):
+                    continue
+                scale = f"{real_minus(compact(lens.low))} … {real_minus(compact(lens.high))} {lens.unit}".strip()
+                reading = worded(f"{lens.reading} Scale: {scale}.", word)
+                yield _block(worded(lens.title, word), lens.symbol, worded(lens.formula, word), reading)
+        rewarded = isinstance(panel, AnswerList) and settings.rewarded
+        names = ("reward", "frac_reward_zero_std", "completions/clipped_ratio") if rewarded else ()
+        for name in names or (panel.help_metrics if isinstance(panel, Panel) else ()):
+            row = describe(name)
+            if row is not None:
+                reading = f"{row.reading} {f'In {row.unit}.' if row.unit else ''}".strip()
+                yield _block(worded(row.title, word), name, worded(row.formula, word), worded(reading, word))
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
@@ -157,22 +177,6 @@ def _elsewhere(panel: Widget | None, settings: Settings) -> Iterator[Content]:
     if isinstance(panel, Inspector) and settings.axes_known and any(names.values()):
         calls = ". ".join(f"{library} calls it {name}" for library, name in names.items() if name)
         yield Content.assemble(("The loss of this run elsewhere", "bold"), f"\n{calls}.")
-
-
-def _statistics(panel: Widget | None, settings: Settings, word: str) -> Iterator[Content]:
-    """One block for each statistic the panel shows, from the registries; `word` names what the policy samples."""
-    if isinstance(panel, TokenMap | Inspector):
-        for lens in (lens.of(settings) for lens in LENSES.values()):
-            scale = f"{real_minus(compact(lens.low))} … {real_minus(compact(lens.high))} {lens.unit}".strip()
-            reading = worded(f"{lens.reading} Scale: {scale}.", word)
-            yield _block(worded(lens.title, word), lens.symbol, worded(lens.formula, word), reading)
-    rewarded = isinstance(panel, AnswerList) and settings.rewarded
-    names = ("reward", "frac_reward_zero_std", "completions/clipped_ratio") if rewarded else ()
-    for name in names or (panel.help_metrics if isinstance(panel, Panel) else ()):
-        row = describe(name)
-        if row is not None:
-            reading = f"{row.reading} {f'In {row.unit}.' if row.unit else ''}".strip()
-            yield _block(worded(row.title, word), name, worded(row.formula, word), worded(reading, word))
 
 
 def _block(title: str, symbol: str, formula: str, reading: str) -> Content:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlplay.trace.lenses import CYCLE, LENSES
+from rlplay.trace.lenses import CYCLE, LENSES, SPECIAL
 from rlplay.trace.text import quote
 from rlplay.ui.format.legend import coming
 from rlplay.ui.main.playground import Action, Playground
@@ -37,7 +37,7 @@ def _lens_step(step: int) -> Action:
 def _next_lens(play: Playground, step: int) -> str | None:
     """The next statistic that has values; None (automatic) past either end, or if the current one has none."""
     shown, here = play.session.shown, play.lens.name
-    there = [name for name in (*CYCLE, "share") if shown is not None and facts_of(shown).lens(name) is not None]
+    there = [name for name in (*CYCLE, *SPECIAL) if shown is not None and facts_of(shown).lens(name) is not None]
     names = there if len(there) > 1 else list(CYCLE)
     if play.lens_choice is None:
         return [name for name in names if name != here][0 if step > 0 else -1]

@@ -55,7 +55,9 @@ class ColoursScreen(Dialogue[None]):
         self._update: Update | None = session.shown
         self._settings, self._word = session.settings_of(session.shown), session.step_word
         self._choice, self._palette = choice or AUTO, palette
-        self._names = [AUTO, *CYCLE, *(name for name in LENSES if name not in CYCLE)]
+        every = [AUTO, *CYCLE, *(name for name in LENSES if name not in CYCLE)]
+        listed = {name for name in every if name in (AUTO, choice) or not LENSES[name].special or self._there(name)}
+        self._names = [name for name in every if name in listed]
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:

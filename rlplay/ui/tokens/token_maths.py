@@ -73,7 +73,7 @@ class TokenMaths:
         lines = []
         for lens in (lens.of(settings) for lens in LENSES.values()):
             value = facts.value(lens.name, token)
-            if value is None and lens.name == "values" and facts.update.credited is not None:
+            if value is None and (lens.special or (lens.name == "values" and facts.update.credited is not None)):
                 continue
             name = worded(lens.title if value is None else _named(lens, facts.steps), self._word)
             if value is None:
