@@ -124,7 +124,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "vineppo", "VinePPO", "Kazemnejad et al. 2024, arXiv:2410.01679", "ppo",
-            "Needs no value head: answers sampled from before and after a reasoning step show what it is worth.",
+            "Needs no value head: answers sampled from before and after a reasoning step, or a turn, show its worth.",
             _CLIPPED | {"returns": "vine", "baseline": "none", "scale_rewards": "none"},
         ),
         Preset(

@@ -17,7 +17,7 @@ def advantages(
     """Returns, baseline and advantages, each [N, L], 0 outside the mask.
 
     `stream` [N, L] holds the token rewards, `group` [N] each completion's prompt by index, `values` [N, L] the value
-    head's predictions or the sampled values of the reasoning steps that end at `step_ends`, `greedy` [N] the reward of
+    head's predictions or the sampled values of the steps or turns that end at `step_ends`, `greedy` [N] the reward of
     the likeliest completion of the same prompt.
     """
     outcomes = (stream * mask).sum(-1)

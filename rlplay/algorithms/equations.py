@@ -151,7 +151,7 @@ def _stream(s: Settings) -> str:
 
 def _baseline(s: Settings) -> str:
     if s.returns == "vine":
-        return f"V, mean reward of {s.vine_samples} answers continued from where the step begins"
+        return f"V, mean reward of {s.vine_samples} answers continued from where the step or turn begins"
     return str(row(s, "baseline").equation)
 
 

@@ -47,7 +47,7 @@ def gae(xp: Any, token_rewards: Any, values: Any, mask: Any, gamma: float, lam: 
 
 
 def vine(xp: Any, token_rewards: Any, values: Any, step_ends: Any, mask: Any, gamma: float) -> Any:
-    """VinePPO's advantages of reasoning steps (Kazemnejad et al. 2024, arXiv:2410.01679), one per step.
+    """VinePPO's advantages of reasoning steps (Kazemnejad et al. 2024, arXiv:2410.01679), or of turns, one per step.
 
     A = Σ_j γ^j r_{b+j} + γ^n V' − V for a step of n sampled tokens from b on, where V is the value of the state
     at its start and V' that of the next step, 0 after the last. `step_ends` is True on each step's last token. The
@@ -88,11 +88,11 @@ RETURNS: dict[str, Return] = {
             equation=lambda s: "Σ r from here on" if s.gamma == 1 else f"r + {compact(s.gamma)}·G′",
         ),
         Return(
-            "vine", vine, "values each reasoning step by answers sampled from its start.", "arXiv:2410.01679",
-            relative=True,
+            "vine", vine, "values each reasoning step, or turn of an episode, by answers sampled from its start.",
+            "arXiv:2410.01679", relative=True,
             equation=lambda s: (
-                "Σ r of the reasoning step + V′" if s.gamma == 1
-                else f"Σ γᵗ·r of the step + γⁿ·V′, γ = {compact(s.gamma)}"
+                "Σ r of the step or turn + V′" if s.gamma == 1
+                else f"Σ γᵗ·r of the step or turn + γⁿ·V′, γ = {compact(s.gamma)}"
             ),
         ),
         Return(

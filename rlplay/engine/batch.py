@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from rlplay.algorithms.settings import Settings
+from rlplay.engine.begun import Begun
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.transfer import to_device, to_host
 from rlplay.tasks.task import Example, Message, heading
@@ -27,6 +28,8 @@ class Prompts:
     ids: Tensor
     mask: Tensor
     given: tuple[Tensor, Tensor] | None = None
+    begun: list[Begun] | None = None
+    """Of prompts that hold turns of an episode: what happened in these."""
     trees: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Passes over them and their completions, laid out for the next model that reads the same (`tree_pass.py`)."""
 
@@ -36,14 +39,22 @@ class Prompts:
         ids, mask = self.given or to_host([self.ids, self.mask])
         return ids, mask
 
+    def row(self, group: int) -> list[int]:
+        """The ids of a prompt."""
+        ids, mask = self.known
+        prompt: list[int] = ids[group][mask[group].bool()].tolist()
+        return prompt
+
     @classmethod
     def of(cls, lm: LanguageModel, examples: list[Example]) -> Prompts:
         """Tokenize and pad `examples`."""
         return cls.padded(lm, examples, [lm.prompt_ids(example) for example in examples])
 
     @classmethod
-    def padded(cls, lm: LanguageModel, examples: list[Example], rows: list[list[int]]) -> Prompts:
-        """Token ids that completions go on from, padded; row i belongs to `examples[i]`."""
+    def padded(
+        cls, lm: LanguageModel, examples: list[Example], rows: list[list[int]], begun: list[Begun] | None = None
+    ) -> Prompts:
+        """Ids that completions go on from, padded; row i belongs to `examples[i]`, of episodes to `begun[i]`."""
         width = max(len(row) for row in rows)
         ids = torch.full((len(rows), width), lm.pad_id, dtype=torch.long)
         mask = torch.zeros_like(ids)
@@ -51,7 +62,7 @@ class Prompts:
             ids[i, width - len(row) :] = torch.tensor(row, dtype=torch.long)
             mask[i, width - len(row) :] = 1
         there, where = to_device([ids, mask], lm.device)
-        return cls(examples, there, where, (ids, mask))
+        return cls(examples, there, where, (ids, mask), begun)
 
 
 @dataclass(frozen=True)
@@ -159,6 +170,7 @@ class Batch:
     replies: dict[int, list[list[Message]]] = field(default_factory=dict)  # what follows each turn, by completion
     answering: list[Answering] = field(default_factory=list)  # the tool calls of each completion, where there are tools
     states: dict[int, list[str]] = field(default_factory=dict)  # its true states, by completion
+    chances: dict[int, Array] = field(default_factory=dict)  # its random numbers, by completion, one for each turn
     survey: Survey | None = None  # of the policy that sampled, where the task is small enough
     # Rewards are float64 on the CPU whatever the device; see `score.py`.
     rewards: Tensor | None = None  # [N], NaN where no function answered
@@ -171,8 +183,8 @@ class Batch:
     advantages: Tensor | None = None  # [N, L]
     returns: Tensor | None = None  # [N, L]
     values: Tensor | None = None  # [N, L] at rollout
-    vine_values: Tensor | None = None  # as rewards, [N, L]: of the state in which a token's reasoning step begins
-    vine_ends: Tensor | None = None  # bool [N, L], True on the last token of each reasoning step
+    vine_values: Tensor | None = None  # as rewards, [N, L]: of the state in which a token's step or turn begins
+    vine_ends: Tensor | None = None  # bool [N, L], True on the last token of each step or turn
     vine_tokens: int = 0  # sampled for those values
     ref_logprobs: Tensor | None = None  # [N, L]
     exact_kl: Tensor | None = None  # [N, L] KL(sampled from ‖ reference) over the vocabulary

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rlplay.containment import OwnError
 from rlplay.engine.batch import Batch
+from rlplay.engine.begun import Begun
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
 from rlplay.engine.tool_calls import parsed
@@ -36,7 +38,6 @@ class Episodes:
         self._lm = lm
         self._environment = environment
         self._batch = batch
-        self._chances = chances
         self._left: dict[int, list[int]] = {}  # tokens that the environment has not said yet, by completion
         self._last: set[int] = set()  # completions that are over once these are said
         self._turns: dict[int, list[str]] = {}
@@ -44,9 +45,38 @@ class Episodes:
         self._written: dict[tuple[int, str, str, int], list[int]] = {}  # worlds say the same few things again and again
         self._group: list[int] = to_host([batch.group])[0].tolist()
         self._rows: tuple[Tensor | None, list[int]] = None, []  # completions still sampled, and the same on the host
+        self._room: dict[int, int] = {}  # tokens of a completion, where it has not room for as many as the others
+        batch.chances = dict(enumerate(chances))
         if isinstance(environment, Tools):
             examples = [batch.prompts.examples[g] for g in self._group]
             batch.answering = [_halting(lambda e=each: environment.begin(e)) for each in examples]  # type: ignore[misc]
+        if batch.prompts.begun is not None:
+            for row, group in enumerate(self._group):
+                self._go_on(row, batch.prompts.begun[group], group not in self._group[:row])
+
+    def _go_on(self, row: int, begun: Begun, first: bool) -> None:
+        """Let a completion go on from what has happened; of those that go on from the same, the `first` tries it.
+
+        Tools are called again, as an environment of theirs has a state. Raises Halt if something else is answered.
+        """
+        batch, example = self._batch, self._batch.prompts.examples[self._group[row]]
+        self._room[row] = begun.room
+        self._turns[row] = list(begun.turns)
+        batch.replies[row] = [list(said) for said in begun.replies]
+        batch.states[row] = list(begun.states)
+        batch.chances[row] = np.concatenate([begun.chances, batch.chances[row]])
+        if isinstance(self._environment, Tools):
+            said = [_halting(lambda c=calls: batch.answering[row].replies(c)) for calls in begun.calls]  # type: ignore[misc]
+        elif begun.turns and first:
+            reply = self._asked(example, row)
+            said = [*batch.replies[row][:-1], [] if reply is None else [_from_user(reply)]]
+        else:
+            return
+        if [_shortened(each) for each in said] != batch.replies[row]:
+            raise Halt(
+                "the environment answered the same turns in another way when an episode was continued from there: it "
+                "must depend on nothing but what it is given; mend it, or choose other returns"
+            )
 
     def with_environment(self, rows: Tensor, tokens: Tensor, position: int) -> Tensor:
         """`tokens` [R] of the completions `rows` at `position`, with the environment's where it is speaking."""
@@ -60,14 +90,14 @@ class Episodes:
         self._batch.environment[completions, position] = True
         return tokens.index_put((places,), words)
 
-    def over(self, rows: Tensor, ended: Tensor) -> Tensor:
-        """Which of the completions `rows` are over: the model's turn has `ended` [R] and nothing answers it, or the
-        environment has said its last word.
+    def over(self, rows: Tensor, ended: Tensor, position: int) -> Tensor:
+        """Which of the completions `rows` are over after `position`: the model's turn has `ended` [R] and nothing
+        answers it, the environment has said its last word, or there is no more room.
 
         Raises Halt if the environment fails or the chat template cannot go on after an answer.
         """
         here = to_host([ended])[0].tolist()
-        if not any(here) and not self._last:
+        if not any(here) and not self._last and not self._room:
             return ended
         over, completions = list(here), self._known(rows)
         ids, lengths = to_host([self._batch.ids, self._batch.lengths]) if any(here) else (None, None)
@@ -76,6 +106,7 @@ class Episodes:
                 self._left[row] = self._answer(row, ids[row, : int(lengths[row])].tolist())
                 over[i] = not self._left[row]
             over[i] |= row in self._last and not self._left[row]
+            over[i] |= position + 1 == self._room.get(row)
         return to_device([torch.tensor(over)], ended.device)[0]
 
     def _known(self, rows: Tensor) -> list[int]:
@@ -94,7 +125,7 @@ class Episodes:
             turn, replies = self._replied(example, row, ids)
         if not replies:
             return []
-        replies = [{**reply, "content": reply["content"][:_LONGEST_REPLY]} for reply in replies]
+        replies = _shortened(replies)
         batch.replies.setdefault(row, []).append(replies)
         said = group, turn["content"], repr((turn, replies)), ids[-1]
         if said not in self._written:
@@ -109,19 +140,20 @@ class Episodes:
 
     def _replied(self, example: Example, row: int, ids: list[int]) -> tuple[Message, list[Message]]:
         """The turn `ids`, and the environment's reply as a message of the user; none ends the episode."""
-        assert not isinstance(self._environment, Tools)
-        turns = self._turns.setdefault(row, [])
-        turns.append(self._lm.decode(ids))
-        given = {"example": example, "turns": list(turns), "chances": self._chances[row]}
-        turn = {"role": "assistant", "content": turns[-1]}
-        reply = _halting(lambda: self._environment(**accepted(self._environment, given)))  # type: ignore[arg-type, operator]
+        self._turns.setdefault(row, []).append(self._lm.decode(ids))
+        turn, reply = {"role": "assistant", "content": self._turns[row][-1]}, self._asked(example, row)
         if reply is None:
             return turn, []
-        reply = Reply(reply) if isinstance(reply, str) else reply
         self._batch.states.setdefault(row, []).append(reply.state)
         if reply.over:
             self._last.add(row)
-        return turn, [{"role": "user", "content": reply.text}]
+        return turn, [_from_user(reply)]
+
+    def _asked(self, example: Example, row: int) -> Reply | None:
+        """What the environment replies to the turns of a completion."""
+        given = {"example": example, "turns": list(self._turns[row]), "chances": self._batch.chances[row]}
+        reply = _halting(lambda: self._environment(**accepted(self._environment, given)))  # type: ignore[arg-type, operator]
+        return Reply(reply) if isinstance(reply, str) else reply
 
     def _tokens(self, example: Example, turn: Message, replies: list[Message], end: str) -> list[int]:
         """The replies as the chat template writes them after a turn closed by `end`, up to the model's next word."""
@@ -135,6 +167,14 @@ class Episodes:
                 "the model's chat template rewrites earlier turns, so an episode can't be continued token by token"
             )
         return list(self._lm.tokenizer(whole[len(closed) :], add_special_tokens=False)["input_ids"])
+
+
+def _from_user(reply: Reply) -> Message:
+    return {"role": "user", "content": reply.text}
+
+
+def _shortened(replies: Sequence[Message]) -> list[Message]:
+    return [{**reply, "content": reply["content"][:_LONGEST_REPLY]} for reply in replies]
 
 
 def asked(examples: list[Example], environment: Environment | Tools | None) -> list[Example]:
@@ -155,28 +195,33 @@ def _halting(ask: Callable[[], Found]) -> Found:
 
 def _before(batch: Batch, group: int, written: list[int]) -> list[int]:
     """The ids `written` in answer to the prompt `group`, those of the prompt before them."""
-    ids, mask = batch.prompts.known
-    return [*ids[group][mask[group].bool()].tolist(), *written]
+    return [*batch.prompts.row(group), *written]
 
 
 def messages(lm: LanguageModel, batch: Batch, row: int) -> list[Message]:
     """A sampled completion as chat messages: the model's turns, between them the replies of environment or tools."""
     every, lengths, groups = batch.on_host("ids", "lengths", "group")
-    length, group = int(lengths[row]), int(groups[row])
+    length, prompt = int(lengths[row]), batch.prompts.row(int(groups[row])) if batch.answering else None
     ids, sampled = every[row, :length].tolist(), batch.known_masks[0][row, :length].tolist()
-    replies = batch.replies.get(row, [])
+    return conversation(lm, ids, sampled, batch.replies.get(row, []), prompt)
+
+
+def conversation(
+    lm: LanguageModel, ids: list[int], sampled: list[bool], replies: list[list[Message]], prompt: list[int] | None
+) -> list[Message]:
+    """The ids of an episode as messages; `sampled` are the model's. With tools, they need those of the `prompt`."""
     said: list[Message] = []
-    for k, (start, end) in enumerate(_turns(sampled)):
-        if batch.answering:
-            said.append(parsed(lm, ids[start:end], _before(batch, group, ids[:start]))[0])
+    for k, (start, end) in enumerate(turns(sampled)):
+        if prompt is not None:
+            said.append(parsed(lm, ids[start:end], [*prompt, *ids[:start]])[0])
         else:
             said.append({"role": "assistant", "content": lm.decode(ids[start:end])})
         said += [message for several in replies[k : k + 1] for message in several]
     return said
 
 
-def _turns(sampled: list[bool]) -> Iterator[tuple[int, int]]:
-    """Where the model's turns begin and end: its runs of `sampled` tokens."""
+def turns(sampled: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Where the model's turns begin, and the tokens behind them: its runs of `sampled` tokens."""
     start = 0
     for own, run in groupby(sampled):
         end = start + len(list(run))

@@ -16,6 +16,7 @@ from rlplay.trace.records import Array, Scored
 _SAMPLED = ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs", "environment")
 _PER_TOKEN = (*_SAMPLED, "step_scores", "step_ends")
 _PER_COMPLETION = ("lengths", "truncated", "rewards", "outcomes")
+_PER_EPISODE = ("replies", "states", "chances")
 
 
 def selected(batch: Batch, groups: Tensor) -> Batch:
@@ -30,10 +31,15 @@ def selected(batch: Batch, groups: Tensor) -> Batch:
     group = torch.searchsorted(groups.to(batch.group.device), batch.group[rows])
     keep = rows.tolist()
     completions = [batch.completions[i] for i in keep]
-    states = {new: batch.states[old] for new, old in enumerate(keep) if old in batch.states}
+    episodes: dict[str, Any] = {
+        name: {new: known[old] for new, old in enumerate(keep) if old in known}
+        for name in _PER_EPISODE
+        for known in [getattr(batch, name)]
+    }
+    answering = [batch.answering[i] for i in keep] if batch.answering else []
     scored = None if batch.scored is None else _scored_rows(batch.scored, keep)
     return replace(batch, prompts=prompts, group=group, completions=completions, scored=scored, **fields,
-                   replies={}, answering=[], states=states, parts=scored.parts if scored else {})  # fmt: skip
+                   answering=answering, parts=scored.parts if scored else {}, **episodes)  # fmt: skip
 
 
 def joined(batches: list[Batch]) -> Batch:
@@ -46,12 +52,10 @@ def joined(batches: list[Batch]) -> Batch:
     starts = np.cumsum([0] + [len(b.prompts.ids) for b in batches])
     group = torch.cat([b.group + int(start) for b, start in zip(batches, starts, strict=False)])
     scored = _joined_scores([b.scored for b in batches if b.scored is not None])
-    before = np.cumsum([0] + [len(b.group) for b in batches]).tolist()
-    states = {row + n: path for b, n in zip(batches, before, strict=False) for row, path in b.states.items()}
     return replace(
         first, prompts=_joined_prompts([b.prompts for b in batches]), group=group, scored=scored, parts=scored.parts,
-        completions=[text for b in batches for text in b.completions], replies={}, answering=[], states=states,
-        **fields,
+        completions=[text for b in batches for text in b.completions],
+        answering=[each for b in batches for each in b.answering], **_episodes(batches), **fields,
     )  # fmt: skip
 
 
@@ -64,12 +68,16 @@ def whole(shares: list[Batch]) -> Batch:
         name: torch.cat([_widened(getattr(share, name), width) for share in shares]) for name in _SAMPLED
     }
     fields |= {name: torch.cat([getattr(s, name) for s in shares]) for name in ("group", "lengths", "truncated")}
-    before = np.cumsum([0] + [len(share.group) for share in shares]).tolist()
-    replies, states = (
-        {row + n: said for s, n in zip(shares, before, strict=False) for row, said in getattr(s, name).items()}
-        for name in ("replies", "states")
-    )
-    return replace(shares[0], replies=replies, states=states, **fields)
+    return replace(shares[0], **_episodes(shares), **fields)
+
+
+def _episodes(batches: list[Batch]) -> dict[str, Any]:
+    """What is known of each episode, by completion, of all of them."""
+    before = np.cumsum([0] + [len(batch.group) for batch in batches]).tolist()
+    return {
+        name: {row + n: each for b, n in zip(batches, before, strict=False) for row, each in getattr(b, name).items()}
+        for name in _PER_EPISODE
+    }
 
 
 def _widened(values: Tensor, width: int) -> Tensor:

@@ -158,7 +158,7 @@ def _one_by_one(growing: Decoder, slate: Slate, episodes: Episodes | None) -> It
             chosen = Chosen(episodes.with_environment(active, chosen.tokens, position), *chosen[1:])
         ended = slate.write(active, chosen)
         if episodes is not None:
-            ended = episodes.over(active, ended & slate.truncated[active])
+            ended = episodes.over(active, ended & slate.truncated[active], position)
         slate.close(active, ended)
         yield position
         if position + 1 == slate.shape[1]:

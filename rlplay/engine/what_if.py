@@ -86,7 +86,7 @@ def _missing(batch: Batch, passes: Passes, new: Settings) -> Iterator[str]:
     if new.baseline == "greedy" and batch.greedy_rewards is None:
         yield "baseline=greedy needs the greedy answer to each prompt, which the next update samples"
     if new.returns == "vine" and (batch.vine_values is None or new.vine_samples != old.vine_samples):
-        yield "returns=vine needs answers continued from each reasoning step, which the next update samples"
+        yield "returns=vine needs answers continued from each step or turn, which the next update samples"
     if batch.ref_logprobs is None and new.reads_reference:
         yield "a KL to the reference needs its pass, which observe=light leaves out; the next update makes it"
     if "full" in {s.kl_estimator for s in (old, new) if s.kl_placement == "loss" and s.beta}:

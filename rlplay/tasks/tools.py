@@ -40,18 +40,20 @@ Tool = tuple[UserCode, Callable[..., Any]]
 
 
 class Answering:
-    """The calls of one answer: its environment, if there is a factory, and how many calls it made and failed."""
+    """The calls of one answer, turn by turn: its environment if there is a factory, how many were made and failed."""
 
     def __init__(self, tools: dict[str, Tool], environment: Any) -> None:
         self._tools = tools
         self.environment = environment
         self.calls = self.failures = 0
+        self.turns: list[Sequence[Call]] = []
 
     def replies(self, calls: Sequence[Call]) -> list[Message]:
         """The message of each call's result. As in TRL, an exception in a tool is a result that the model reads.
 
         Raises OwnError, one line, if a tool ends the program or takes longer than a user's function may.
         """
+        self.turns.append(calls)
         return [{"role": "tool", "name": call.name, "content": self._result(call)} for call in calls]
 
     def _result(self, call: Call) -> str:

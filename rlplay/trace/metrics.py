@@ -168,7 +168,7 @@ _ROWS = (
            "Only in recordings of other trainers, as these log it."),
     Metric("step_time", "Time of the steps", "seconds of the update's optimizer steps, with their sampling", "s",
            "Only in recordings of TRL: the sum over the update's steps."),
-    Metric("vine_tokens", "Vine tokens", "tokens sampled to estimate the values of reasoning steps", "tokens",
+    Metric("vine_tokens", "Vine tokens", "tokens sampled to estimate the values of steps or turns", "tokens",
            "What Monte Carlo values cost, on top of the answers that are trained on."),
     Metric("rewards/chosen", "Implicit reward, chosen", "mean of β·Σ(ℓ − ℓʳ) over the chosen answers", "",
            "Without a reference it is β·Σℓ, in SimPO and ORPO β·mean ℓ. It may fall while the margin grows: DPO "

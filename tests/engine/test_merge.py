@@ -44,6 +44,8 @@ def made(lengths: list[int], generations: int, prompts: list[int], seed: int = 0
         old_logprobs=-numbers(), entropy=numbers(), top_ids=(90 * numbers(2)).long(), top_logprobs=-numbers(2),
         truncated=torch.rand(rows, generator=dice) < 0.5, environment=(numbers() > 1.5) & inside, temperature=0.7,
         completions=names, states={row: [f"{seed}.{row}"] for row in range(0, rows, 2)}, rewards=rewards,
+        replies={row: [[{"role": "user", "content": f"{seed}.{row}"}]] for row in range(0, rows, 3)},
+        chances={row: torch.rand(4, generator=dice).numpy() for row in range(rows)},
         outcomes=2 * rewards, step_scores=numbers().double(), step_ends=(numbers() > 1.5) & inside, scored=scored,
         parts=scored.parts,
     )  # fmt: skip
@@ -66,6 +68,8 @@ def same_completion(first: Batch, row: int, second: Batch, other: int) -> None:
     assert prompt_of(first, row) == prompt_of(second, other)
     assert first.completions[row] == second.completions[other]
     assert first.states.get(row) == second.states.get(other)
+    assert first.replies.get(row) == second.replies.get(other)
+    assert first.chances[row].tolist() == second.chances[other].tolist()
     for name in PER_COMPLETION:
         assert getattr(first, name)[row] == getattr(second, name)[other], name
     one, two = first.scored, second.scored
@@ -95,7 +99,6 @@ def test_the_chosen_groups_of_a_batch_are_numbered_anew_and_otherwise_the_same(
     assert len(found.completions) == len(kept)
     for place, row in enumerate(kept):
         same_completion(found, place, batch, row)
-    assert found.replies == {}
     assert found.answering == []
 
 

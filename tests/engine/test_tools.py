@@ -17,6 +17,7 @@ from rlplay.containment import OwnError
 from rlplay.engine import sample as sampling
 from rlplay.engine.batch import Prompts
 from rlplay.engine.driver import Driver
+from rlplay.engine.episodes import turns
 from rlplay.engine.model import LanguageModel, load_model
 from rlplay.engine.state import Halt
 from rlplay.engine.tool_calls import offer, parsed
@@ -24,7 +25,7 @@ from rlplay.paths import POCKET_PATH
 from rlplay.tasks.own_rewards import load_tools
 from rlplay.tasks.task import Example, chat
 from rlplay.tasks.tools import Call, Tools
-from rlplay.trace.records import AnyRecord, Finished, Sampled, Scored
+from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Scored
 from tests.cli.trl_script import with_trl
 
 pytestmark = pytest.mark.usefixtures("trusts_all")
@@ -241,6 +242,28 @@ def test_an_environment_begins_is_called_and_scores(play: Callable[..., Any], sc
     scored: Scored = records[Scored]
     assert scored.parts["Counter"].tolist() == [8.0] * len(scored.rewards)
     assert scored.weights == {"correct": 1, "mentioned": 1, "Counter": 1}
+
+
+def test_an_environment_of_tools_is_brought_to_where_it_was(
+    play: Callable[..., Any], scripted: Callable[..., None]
+) -> None:
+    """Whoever goes on says the whole script again: after a first call of 4 the count ends at 8, and so on."""
+    scripted(f"{MORE}<|end|>", "Nine.<|end|>")
+    records = play(
+        factory="Counter",
+        reward="",
+        returns="vine",
+        baseline="none",
+        scale_rewards="none",
+        vine_samples=2,
+        reward_weights={"Counter": 1},
+    )
+    sampled, credited = records[Sampled], records[Credited]
+    end = int(sampled.offsets[1])
+    first, second = (begin for begin, _ in turns(sampled.mask[:end].astype(bool).tolist()))
+    assert credited.values[[first, second]].tolist() == [4.0, 8.0]
+    assert credited.advantages[[first, second]].tolist() == [4.0, -4.0]
+    assert records[Scored].rewards.tolist() == [4.0] * len(sampled.group)
 
 
 def test_a_reset_that_changes_its_mind_stops_the_run(play: Callable[..., Any], scripted: Callable[..., None]) -> None:

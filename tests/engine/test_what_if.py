@@ -189,7 +189,7 @@ def test_what_the_batch_cannot_tell_is_refused_with_the_reason(start: Start) -> 
     for changes, reason in (
         ({"algorithm": "ppo"}, "value head's predictions"),
         ({"algorithm": "remax"}, "greedy answer to each prompt"),
-        ({"algorithm": "vineppo"}, "continued from each reasoning step"),
+        ({"algorithm": "vineppo"}, "continued from each step or turn"),
         ({"kl_estimator": "full", "beta": 0.1}, "forward pass"),
         ({"kl_estimator": "full", "beta": 0.1, "kl_placement": "reward"}, "forward pass"),
         ({"returns": "gae"}, "GAE bootstraps"),

@@ -36,7 +36,8 @@ CREDIT: tuple[Knob, ...] = (
          0.0, 1.0, 0.01),
     Knob("lam", "GAE λ", "credit", "0 relies on the value head, 1 on the rewards that followed.",
          "Lower: less noise, more bias.", 0.0, 1.0, 0.05, needs=("returns", ("gae",))),
-    Knob("vine_samples", "Vine samples", "credit", "Answers sampled from the start of each reasoning step.",
-         "More: more accurate values, but sampling them can take most of an update's time.", 1, 256, 1,
+    Knob("vine_samples", "Vine samples", "credit", "Answers sampled from the start of each step or turn.",
+         "More: more accurate values, but sampling them can take most of an update's time. A step is a line or a "
+         "sentence; with an environment, a turn.", 1, 256, 1,
          needs=("returns", ("vine",))),
 )  # fmt: skip
