@@ -102,7 +102,7 @@ def validated(settings: Settings) -> Settings:
 
 _SIBLINGS = {
     "baseline": tuple(name for name, baseline in BASELINES.items() if baseline.siblings),
-    "scale_rewards": ("group",),
+    "scale_rewards": ("group", "mean", "pass_rate"),
     "multi_objective_aggregation": ("normalize_then_sum",),
     "reward_stream": ("process_normalized",),
     "dynamic_sampling": (True,),
@@ -121,10 +121,30 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         "returns=vine needs baseline=none: it compares with the sampled value of the state",
     )
     whole = s.reward_stream == "outcome" and s.multi_objective_aggregation == "sum_then_normalize"
+    bounded = s.reward_clip_min is not None or s.reward_clip_max is not None
     yield (
-        s.returns != "vine" or (whole and s.kl_placement != "reward" and not s.overlong_buffer),
-        "returns=vine needs reward_stream=outcome, multi_objective_aggregation=sum_then_normalize, overlong_buffer=0 "
-        "and no KL in the reward: its values are sampled rewards of whole answers",
+        s.returns != "vine" or (whole and s.kl_placement != "reward" and not s.overlong_buffer and not bounded),
+        "returns=vine needs reward_stream=outcome, multi_objective_aggregation=sum_then_normalize, overlong_buffer=0, "
+        "no KL in the reward and no bounds of it: its values are sampled rewards of whole answers",
+    )
+    yield (
+        not bounded or whole,
+        "reward_clip_min and reward_clip_max need reward_stream=outcome and "
+        "multi_objective_aggregation=sum_then_normalize: they bound the whole reward of an answer",
+    )
+    yield (
+        None in (s.reward_clip_min, s.reward_clip_max) or s.reward_clip_min <= s.reward_clip_max,  # type: ignore[operator]
+        "reward_clip_min is above reward_clip_max: no reward lies between them",
+    )
+    yield (
+        s.pass_at_k == 1 or s.pass_at_k < s.num_generations,
+        f"pass_at_k={s.pass_at_k} needs num_generations of {s.pass_at_k + 1} or more: else all answers of a group are "
+        "paid alike",
+    )
+    yield (
+        s.pass_at_k == 1 or (whole and s.returns != "vine" and s.baseline not in ("greedy", "value")),
+        "pass_at_k above 1 needs reward_stream=outcome, multi_objective_aggregation=sum_then_normalize, a return other "
+        "than vine and gae and a baseline other than greedy and value: it compares whole answers of a group",
     )
     yield (
         s.multi_objective_aggregation == "sum_then_normalize" or s.reward_stream == "outcome",

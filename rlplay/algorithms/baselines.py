@@ -42,6 +42,20 @@ def length_weighted(xp: Any, outcomes: Any, lengths: Any, group: Any) -> Any:
     return weighted_mean(xp, outcomes, lengths, group, count(group))[group]
 
 
+def best_other(xp: Any, outcomes: Any, group: Any) -> Any:
+    """The best outcome of a completion's siblings, at most its own: only the single best completion has an advantage.
+
+    Tang et al. 2025, arXiv:2503.19595 (verl's `grpo_passk`). Its own outcome if it has no siblings.
+    """
+    groups = count(group)
+    best = -xp.lowest_by(-outcomes, ~xp.isnan(outcomes), group, groups)[group]
+    lower = outcomes < best
+    second = -xp.lowest_by(-outcomes, lower, group, groups)[group]
+    ties = xp.sum_by(xp.where(lower, xp.zeros_like(outcomes), xp.ones_like(outcomes)), group, groups)[group]
+    siblings = xp.sum_by(xp.ones_like(outcomes), group, groups)[group] - 1
+    return xp.where((siblings > 0) & (ties == 1) & ~lower, second, outcomes)
+
+
 def greedy(xp: Any, greedy_rewards: Any) -> Any:  # noqa: ARG001
     """The reward of the likeliest completion of the same prompt (ReMax, arXiv:2310.10505)."""
     return greedy_rewards
@@ -72,6 +86,11 @@ BASELINES: dict[str, Baseline] = {
         Baseline(
             "leave_one_out", leave_one_out, "of the prompt's other answers.", "arXiv:2402.14740",
             equation="mean reward of the others in the group", siblings=True,
+        ),
+        Baseline(
+            "best_other", best_other, "the best of the prompt's other answers, at most its own reward.",
+            "arXiv:2503.19595", equation="the smaller of R and the best reward of the others in the group",
+            siblings=True,
         ),
         Baseline(
             "length_weighted", length_weighted, "the group's mean, weighted by length.", "arXiv:2505.23585",

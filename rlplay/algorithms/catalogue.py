@@ -37,6 +37,7 @@ _NEUTRAL: SomeSettings = {
     "reward_stream": "outcome",
     "multi_objective_aggregation": "sum_then_normalize",
     "overlong_buffer": 0,
+    "pass_at_k": 1,
     "returns": "broadcast",
     "baseline": "none",
     "scale_rewards": "none",
@@ -162,6 +163,22 @@ PRESETS: dict[str, Preset] = {
             "dr-grpo", "Dr. GRPO", "Liu et al. 2025, arXiv:2503.20783", "grpo",
             "GRPO without its two biases: it divides neither by the group's std nor by the answer's length.",
             _GROUP | {"scale_rewards": "none", "aggregation": "constant"},
+        ),
+        Preset(
+            "maxrl", "MaxRL", "Tajwar et al. 2026, arXiv:2602.02710", "dr-grpo",
+            "Divides an advantage by the group's mean reward, so a rare success weighs more: the more answers a group "
+            "has, the nearer to the likelihood of a right one.",
+            _GROUP | {"scale_rewards": "mean", "aggregation": "constant"},
+        ),
+        Preset(
+            "pass-at-k", "Pass@k training", "Chen et al. 2025, arXiv:2508.10751", "grpo",
+            "Pays an answer for the best of k answers that include it, so a prompt that is mostly solved teaches less.",
+            _GROUP | {"pass_at_k": 2, "scale_rewards": "pass_rate"},
+        ),
+        Preset(
+            "grpo-passk", "GRPO for pass@k", "Tang et al. 2025, arXiv:2503.19595", "pass-at-k",
+            "Only the single best answer of a group has an advantage: what it is ahead of the second best.",
+            _GROUP | {"baseline": "best_other"},
         ),
         Preset(
             "dapo", "DAPO", "Yu et al. 2025, arXiv:2503.14476", "grpo",

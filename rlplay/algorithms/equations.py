@@ -135,7 +135,7 @@ def other_loss_terms(s: Settings) -> tuple[str, ...]:
 
 def _stream(s: Settings) -> str:
     apart = s.multi_objective_aggregation == "normalize_then_sum"
-    reward = "Σ over rewards of (R − group mean)/group std" if apart else "R"
+    reward = "Σ over rewards of (R − group mean)/group std" if apart else _outcome(s)
     text = {
         "outcome": f"{reward} on the last token",
         "process": "each step's score at its end, the rest on the last token",
@@ -147,6 +147,14 @@ def _stream(s: Settings) -> str:
     if s.kl_placement == "reward" and s.beta:
         text += f" − {compact(s.beta)}·{_bracketed(estimator(s)[1])} on every token"
     return text
+
+
+def _outcome(s: Settings) -> str:
+    """What an answer as a whole is paid: R, within its bounds, or the best of several answers."""
+    paid = equation_of(Symbols.clip(name("R"), s.reward_clip_min, s.reward_clip_max))
+    return (
+        paid if s.pass_at_k == 1 else f"the best {paid} of {s.pass_at_k} answers with this one, mean over all choices,"
+    )
 
 
 def _baseline(s: Settings) -> str:

@@ -22,7 +22,7 @@ from rlplay.trace.kinds import REWARDED, Kind
 
 ReturnsName = Literal["broadcast", "to_go", "vine", "gae"]
 BaselineName = Literal[
-    "none", "batch_mean", "group_mean", "leave_one_out", "length_weighted", "greedy", "value",
+    "none", "batch_mean", "group_mean", "leave_one_out", "best_other", "length_weighted", "greedy", "value",
 ]  # fmt: skip
 LevelName = Literal["token", "sequence", "sequence_sum", "geometric"]
 EstimatorName = Literal["k1", "k2", "k3", "full"]
@@ -89,6 +89,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reward_stream: Stream = "outcome"
     multi_objective_aggregation: Objectives = "sum_then_normalize"
     overlong_buffer: int = 0
+    reward_clip_min: float | None = None
+    reward_clip_max: float | None = None
+    pass_at_k: int = 1
     returns: ReturnsName = "broadcast"
     baseline: BaselineName = "group_mean"
     scale_rewards: str = "group"

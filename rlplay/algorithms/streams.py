@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import comb
 from typing import Any
+
+import numpy as np
 
 from rlplay.algorithms.statistics import count, group_statistics
 
@@ -28,6 +31,24 @@ def shaped(xp: Any, steps: Any, mask: Any, last: Any, gamma: float) -> Any:
     before = xp.zeros_like(after)
     before[:, 1:] = after[:, :-1]
     return (gamma * after - before) * mask
+
+
+def best_of(outcomes: Any, group: Any, k: int) -> Any:
+    """The best outcome among a completion and k − 1 of its siblings, the mean over all choices of these: [N] -> [N].
+
+    What a completion is paid by pass@k, for any rewards (Walder and Karkhanis 2025, arXiv:2505.15201); of rewards of 0
+    and 1 the analytic pass@k of Chen et al. 2025, arXiv:2508.10751. In a smaller group k is its size. Arrays of numpy.
+    """
+    found = np.empty_like(outcomes)
+    for number in np.unique(group):
+        (members,) = np.nonzero(group == number)
+        rewards = np.sort(outcomes[members])
+        size, others = min(k, len(members)), len(members) - 1
+        # Of the choices that an answer is in, C(j − 1, k − 2) have the one of place j, which is better, as their best.
+        shares = [comb(j - 1, size - 2) / comb(others, size - 1) if j and size > 1 else 0.0 for j in range(others + 1)]
+        above = np.maximum(rewards - outcomes[members][:, None], 0.0)
+        found[members] = outcomes[members] + (above * shares).sum(1)
+    return found
 
 
 def overlong(xp: Any, lengths: Any, limit: int, buffer: int) -> Any:

@@ -14,9 +14,11 @@ _GMPO_AXES = {"surrogate": "ratio", "importance_sampling_level": "geometric", "a
 """The axes of GMPOTrainer's loss; apart from these it is a GRPOTrainer."""
 
 _RLOO_OPTIONS = {
-    "beta", "epsilon", "epsilon_high", "num_iterations", "num_minibatches", "mask_truncated_completions"
+    "beta", "epsilon", "epsilon_high", "num_iterations", "num_minibatches", "mask_truncated_completions",
+    "scale_rewards",
 }  # fmt: skip
 """The settings that RLOOTrainer takes; all others are fixed at the preset's values."""
+_RLOO_SCALES = ("none", "answers")
 
 
 def trainer(settings: Settings) -> str | None:
@@ -47,7 +49,9 @@ def trainer_of(settings: Settings) -> tuple[str, str] | None:
 
 def _is_rloo(settings: Settings) -> bool:
     axes = PRESETS["rloo"].axes
-    return all(getattr(settings, name) == axes[name] for name in axes.keys() - _RLOO_OPTIONS)
+    return settings.scale_rewards in _RLOO_SCALES and all(
+        getattr(settings, name) == axes[name] for name in axes.keys() - _RLOO_OPTIONS
+    )
 
 
 def loss_type(settings: Settings) -> str | None:

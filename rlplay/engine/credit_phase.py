@@ -93,7 +93,7 @@ def assigned(batch: Batch, settings: Settings, beta: float) -> Assigned:
         mask,
         settings,
         values=None if values is None else values.double()[known],
-        greedy=None if batch.greedy_rewards is None else batch.greedy_rewards[group],
+        greedy=None if batch.greedy_rewards is None else clipped(batch.greedy_rewards[group], settings),
         step_ends=None if batch.vine_ends is None else batch.on_host("vine_ends")[0][known],
     )
     if is_own(settings.scale_rewards):
@@ -154,9 +154,25 @@ def _outcomes(batch: Batch, settings: Settings) -> Tensor:
     if settings.multi_objective_aggregation == "normalize_then_sum":
         return _normalized_parts(batch)
     if settings.reward_stream == "outcome":
-        return batch.rewards
+        return best_of(batch, clipped(batch.rewards, settings), settings)
     assert batch.outcomes is not None
     return batch.outcomes
+
+
+def clipped(rewards: Tensor, settings: Settings) -> Tensor:
+    """Rewards within the settings' bounds, before any KL is subtracted (TRL's `reward_clip_range`)."""
+    return Tensors.clip(rewards, settings.reward_clip_min, settings.reward_clip_max)
+
+
+def best_of(batch: Batch, rewards: Tensor, settings: Settings) -> Tensor:
+    """Rewards [N], each of the best of pass_at_k answers that include this one; unknown ones are none of them."""
+    if settings.pass_at_k == 1:
+        return rewards
+    known, found = ~rewards.isnan(), rewards.clone()
+    (group,) = batch.on_host("group")
+    paid = streams.best_of(rewards[known].numpy(), group[known].numpy(), settings.pass_at_k)
+    found[known] = torch.from_numpy(paid)
+    return found
 
 
 def _normalized_parts(batch: Batch) -> Tensor:

@@ -22,8 +22,8 @@ _READ_LAST: dict[str, Phase] = {
     **dict.fromkeys(("reward_weights", "labeller", "label_noise"), "score"),
     **dict.fromkeys(
         (
-            "reward_stream", "multi_objective_aggregation", "overlong_buffer", "returns", "baseline", "scale_rewards",
-            "gamma", "lam", "vine_samples",
+            "reward_stream", "multi_objective_aggregation", "overlong_buffer", "reward_clip_min", "reward_clip_max",
+            "pass_at_k", "returns", "baseline", "scale_rewards", "gamma", "lam", "vine_samples",
         ),
         "credit",
     ),

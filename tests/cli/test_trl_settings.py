@@ -95,6 +95,10 @@ REFUSED: list[tuple[Given, str]] = [
     ({"algorithm": "gdpo", "scale_rewards": "group"}, "scale_rewards=group"),
     ({"algorithm": "gdpo", "overlong_buffer": 4}, "overlong_buffer=4"),
     ({"scale_rewards": "whiten"}, "scale_rewards=whiten"),
+    ({"algorithm": "maxrl"}, "scale_rewards=mean"),
+    ({"algorithm": "pass-at-k"}, "pass_at_k=2: TRL pays each answer for itself"),
+    ({"algorithm": "grpo-passk"}, "baseline=best_other"),
+    ({"reward_clip_max": 1.0}, "reward_clip_max=1: of TRL's trainers only RLOO"),
     ({"kl_placement": "reward", "beta": 0.1}, "kl_placement=reward"),
     ({"kl_anchor": "old", "beta": 0.1}, "kl_anchor=old"),
     ({"num_minibatches": 3}, "num_minibatches=3"),
@@ -134,7 +138,8 @@ INERT = {
 }  # fmt: skip
 
 
-OTHER: dict[str, list[Any]] = {"epsilon_high": [0.3], "delta": [1.5], "off_policy_mask_threshold": [0.5]}
+OTHER: dict[str, list[Any]] = {"epsilon_high": [0.3], "delta": [1.5], "off_policy_mask_threshold": [0.5],
+                               "reward_clip_min": [0.1], "reward_clip_max": [0.9]}  # fmt: skip
 
 
 def others(name: str, value: Any) -> list[Any]:

@@ -6,7 +6,7 @@ Nothing here shares code with `rlplay.engine`; completions are lists of one arra
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,28 @@ def kl(name: str, ref: Any, own: Any) -> Any:
 def combined(rewards: Any, parts: dict[str, Any], weights: dict[str, float], group: Any, s: dict[str, Any]) -> Any:
     """One reward per completion: the sum `rewards`, or each of its parts in units of its group first."""
     if s["multi_objective_aggregation"] == "sum_then_normalize":
-        return rewards
+        return paid(rewards, group, s)
     total = np.zeros(len(group))
     for name, part in parts.items():
         for g in np.unique(group):
             mine = part[group == g].astype(np.float64)
             total[group == g] += weights[name] * (mine - mine.mean()) / (mine.std(ddof=1) + 1e-4)
     return total
+
+
+def paid(rewards: Any, group: Any, s: dict[str, Any]) -> Any:
+    """Each completion's reward within its bounds, or the mean best one of every choice of k that it is in."""
+    low = -math.inf if s["reward_clip_min"] is None else s["reward_clip_min"]
+    high = math.inf if s["reward_clip_max"] is None else s["reward_clip_max"]
+    bounded = np.clip(np.asarray(rewards, dtype=np.float64), low, high)
+    if s["pass_at_k"] == 1:
+        return bounded
+    found = np.zeros(len(bounded))
+    for i in range(len(bounded)):
+        others = [j for j in range(len(bounded)) if group[j] == group[i] and j != i]
+        choices = list(combinations(others, min(s["pass_at_k"] - 1, len(others))))
+        found[i] = sum(max([bounded[i], *bounded[list(c)]]) for c in choices) / len(choices)
+    return found
 
 
 def token_rewards(outcomes: Any, steps: Rows, ends: Rows, old: Rows, ref: Rows, group: Any, s: dict[str, Any]) -> Rows:
@@ -107,14 +122,29 @@ def advantages(
             raw.append(_vine(row, np.append(values[i], 0.0), ends[i], s["gamma"]))
         else:
             raw.append(_returns(row, s) - _baseline(i, stream, outcomes, values, greedy, group, s))
+    return _scaled(raw, outcomes, group, s)
+
+
+def _scaled(raw: Rows, outcomes: Any, group: Any, s: dict[str, Any]) -> Rows:
     if s["scale_rewards"] == "whiten":
         every = np.concatenate(raw)
         return [(row - every.mean()) / np.sqrt(every.var(ddof=1) + 1e-8) for row in raw]
-    if s["scale_rewards"] == "group":
-        return [row / (outcomes[group == group[i]].std(ddof=1) + 1e-4) for i, row in enumerate(raw)]
-    if s["scale_rewards"] == "batch":
-        return [row / (outcomes.std(ddof=1) + 1e-4) for row in raw]
-    return raw
+    if s["scale_rewards"] == "answers":
+        each = np.array([row.mean() for row in raw])
+        return [(row - each.mean()) / (each.std(ddof=1) + 1e-4) for row in raw]
+    return [row / _divisor(outcomes, outcomes[group == group[i]], s["scale_rewards"]) for i, row in enumerate(raw)]
+
+
+def _divisor(outcomes: Any, mine: Any, scale: str) -> float:
+    mean = float(mine.mean())
+    found: dict[str, float] = {
+        "none": 1.0,
+        "group": mine.std(ddof=1) + 1e-4,
+        "batch": outcomes.std(ddof=1) + 1e-4,
+        "mean": mean if mean > 0 else math.inf,
+        "pass_rate": math.sqrt(mean * (1 - mean)) if 0 < mean < 1 else math.inf,
+    }
+    return found[scale]
 
 
 def _gae(row: Any, v: Any, s: dict[str, Any]) -> Any:
@@ -148,6 +178,7 @@ def _baseline(i: int, stream: Rows, outcomes: Any, values: Rows | None, greedy: 
         "group_mean": outcomes[mine].mean(),
         "batch_mean": outcomes.mean(),
         "leave_one_out": (outcomes[mine].sum() - outcomes[i]) / max(mine.sum() - 1, 1),
+        "best_other": min(outcomes[i], max((outcomes[j] for j in np.flatnonzero(mine) if j != i), default=outcomes[i])),
         "length_weighted": (lengths * outcomes)[mine].sum() / lengths[mine].sum(),
         "greedy": greedy[group[i]],
         "value": None if values is None else values[i],

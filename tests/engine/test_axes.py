@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -15,10 +16,11 @@ from rlplay.algorithms import baselines, masks, returns, scales, surrogates
 from rlplay.algorithms.aggregation import token_weights
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.arrays import NumpyArrays
-from rlplay.algorithms.credit import advantages
+from rlplay.algorithms.credit import advantages as advantages_of
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.ratios import geometric
 from rlplay.algorithms.statistics import group_mean, group_statistics, group_std
+from rlplay.algorithms.streams import best_of
 from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.tensors import Tensors
 
@@ -57,7 +59,7 @@ def test_gae_with_lambda_one_is_the_return_less_the_value_and_with_zero_the_td_e
 def test_with_lambda_one_the_critic_learns_the_discounted_rewards(batch: tuple[Tensor, Tensor]) -> None:
     rewards, mask = batch[0] * batch[1], batch[1]
     knobs = resolve({"algorithm": "a2c", "lam": 1.0, "gamma": 0.9})
-    found, baseline, _ = advantages(T, rewards, torch.arange(ROWS), mask, knobs, values=rewards.cos())
+    found, baseline, _ = advantages_of(T, rewards, torch.arange(ROWS), mask, knobs, values=rewards.cos())
     torch.testing.assert_close(found, returns.to_go(T, rewards, mask, 0.9))
     torch.testing.assert_close(baseline, rewards.cos() * mask)
 
@@ -146,6 +148,47 @@ def test_a_single_value_and_none_have_a_spread_of_0(values: list[float], mean: f
 def test_an_answer_without_siblings_is_its_own_baseline() -> None:
     outcomes = torch.tensor([3.0, 1.0, 2.0], dtype=torch.double)
     assert baselines.leave_one_out(T, outcomes, torch.tensor([0, 1, 1])).tolist() == [3.0, 2.0, 1.0]
+
+
+def test_of_the_best_answers_of_a_group_only_a_single_one_is_ahead() -> None:
+    outcomes = torch.tensor([5.0, 3.0, 2.0, 4.0, 4.0, 1.0, 7.0, 2.0, 2.0], dtype=torch.double)
+    group = torch.tensor([0, 0, 0, 1, 1, 1, 2, 3, 3])
+    ahead = outcomes - baselines.best_other(T, outcomes, group)
+    assert ahead.tolist() == [2.0, 0, 0, 0, 0, 0, 0, 0, 0]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.integers(1, 7), st.floats(0.01, 3))
+def test_an_answer_is_paid_the_best_of_every_choice_that_it_is_in(ranks: list[int], k: int, unit: float) -> None:
+    outcomes = np.array([rank * unit for rank in ranks])
+    found = best_of(outcomes, np.zeros(len(ranks), dtype=np.int64), k)
+    every = list(itertools.combinations(range(len(ranks)), min(k, len(ranks))))
+    wanted = [np.mean([max(outcomes[list(c)]) for c in every if i in c]) for i in range(len(ranks))]
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    for rank in set(ranks):  # equal rewards stay equal, and then have no signal
+        assert len({float(found[i]) for i in range(len(ranks)) if ranks[i] == rank}) == 1
+
+
+@pytest.mark.parametrize(("right", "k"), [(1, 2), (3, 4), (6, 2), (7, 4)])
+def test_pass_at_k_of_right_and_wrong_answers_is_the_papers_solution(right: int, k: int) -> None:
+    """Chen et al. 2025, arXiv:2508.10751, equations 11 to 15."""
+    size, wrong = 8, 8 - right
+    settings = resolve({"algorithm": "pass-at-k", "pass_at_k": k})
+    stream = torch.zeros(size, 1, dtype=torch.double)
+    outcomes = np.array([1.0] * right + [0.0] * wrong)
+    stream[:, 0] = torch.from_numpy(best_of(outcomes, np.zeros(size, dtype=np.int64), k))
+    mask = torch.ones(size, 1, dtype=torch.bool)
+    _, _, found = advantages_of(T, stream, torch.zeros(size, dtype=torch.long), mask, settings)
+    mean = 1 - math.comb(wrong, k) / math.comb(size, k)
+    sigma = math.sqrt(mean * (1 - mean))
+    fails = math.comb(wrong - 1, k - 1) / math.comb(size - 1, k - 1)
+    wanted = [(1 - mean) / sigma] * right + [(1 - mean - fails) / sigma] * wrong if sigma else [0.0] * size
+    np.testing.assert_allclose(found[:, 0], wanted, atol=1e-12)
+
+
+def test_a_group_without_a_success_teaches_maxrl_nothing() -> None:
+    raw, outcomes = torch.tensor([[-1.0], [1.0], [-1.0], [1.0]]), torch.tensor([-1.0, 1.0, -2.0, 0.0])
+    assert scales.mean(T, raw, outcomes, torch.tensor([0, 0, 1, 1])).tolist() == [[0.0]] * 4
+    assert scales.mean(T, raw, outcomes + 1, torch.tensor([0, 0, 1, 1])).tolist() == [[-1.0], [1.0], [0.0], [0.0]]
 
 
 @given(batches())

@@ -38,6 +38,10 @@ ROWS: list[tuple[str, str, Given, Given]] = [
     ("GDPO", "grpo", {"algorithm": "gdpo", "beta": 0.1},
      {"loss_type": "grpo", "multi_objective_aggregation": "normalize_then_sum", "beta": 0.1}),
     ("RLOO", "rloo", {"algorithm": "rloo"}, {"beta": 0.05}),
+    ("RLOO, normalised advantages", "rloo", {"algorithm": "rloo", "scale_rewards": "answers"},
+     {"beta": 0.05, "normalize_advantages": True}),
+    ("RLOO, clipped rewards", "rloo", {"algorithm": "rloo", "reward_clip_min": -0.7, "reward_clip_max": 0.5},
+     {"beta": 0.05, "reward_clip_range": (-0.7, 0.5)}),
     *(
         ("In three micro-batches", "grpo", {"algorithm": "grpo", "aggregation": aggregation, "beta": 0.1},
          {"loss_type": loss_type, "beta": 0.1, "micro_batches": 3})

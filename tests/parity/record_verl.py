@@ -34,6 +34,10 @@ AGGREGATIONS = ("token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm", "
 GAMMA, LAM, CLIP_VALUE = 0.95, 0.8, 0.2
 CLIPS = {"clip_ratio": 0.2, "clip_ratio_low": 0.2, "clip_ratio_high": 0.28, "clip_ratio_c": 1.5,
          "tau_pos": 1.0, "tau_neg": 1.05}  # fmt: skip
+CLIP_COV = {"clip_cov_ratio": 1.0, "clip_cov_lb": 0.2, "clip_cov_ub": 0.8}
+"""With a share of 1 every token between the bounds is chosen, and nothing is left to verl's random numbers."""
+KL_COV = {"kl_cov_ratio": 0.1, "ppo_kl_coef": 0.7}
+DRO_BETA = 0.6
 KL_COEF, TARGET_KL, HORIZON, COMPLETIONS, KLS = 0.2, 6.0, 10_000, 256, (2.0, 6.5, 30.0)
 
 
@@ -113,6 +117,7 @@ def _credit(core: Any, b: Fixed) -> dict[str, Tensor]:
     }
     found = {name: function(outcome.clone(), mask, index)[0] for name, function in grouped.items()}
     found["dr_grpo"] = grouped["grpo"](outcome.clone(), mask, index, norm_adv_by_std_in_grpo=False)[0]
+    found["grpo_passk"] = core.compute_grpo_passk_outcome_advantage(outcome.clone(), mask, index, config=config)[0]
     found["remax"] = core.compute_remax_outcome_advantage(outcome, b.greedy, mask)[0]
     found["gae"], found["reinforce_plus_plus"] = whitened * holes, plus
     extra = {"gae/returns": returns * holes, "reinforce_plus_plus/returns": to_go}
@@ -123,8 +128,10 @@ def _losses(core: Any, b: Fixed) -> dict[str, Tensor]:
     mask = b.mask.to(b.old.dtype)
     found: dict[str, Tensor] = {}
 
+    own = Config(**CLIP_COV, **KL_COV, dro_beta=DRO_BETA)
+
     def loss(name: str, policy_loss: str, advantages: Tensor, mode: str, **changes: float) -> None:
-        config = Config(**CLIPS | changes, global_batch_info={})
+        config = Config(**CLIPS | changes, global_batch_info={}, policy_loss=own)
         now = b.logprobs.clone().requires_grad_()
         value, metrics = core.get_policy_loss_fn(policy_loss)(b.old, now, advantages, mask, mode, config)
         (gradient,) = torch.autograd.grad(value, now)
@@ -139,6 +146,9 @@ def _losses(core: Any, b: Fixed) -> dict[str, Tensor]:
     loss("sapo", "sapo", b.stream, "seq-mean-token-mean")
     loss("gpg", "gpg", b.stream, "token-mean")
     loss("cispo", "cispo", b.stream, "token-mean", clip_ratio_low=1.0)
+    loss("clip_cov", "clip_cov", b.stream, "token-mean")
+    loss("kl_cov", "kl_cov", b.stream, "token-mean")
+    loss("dro", "dro", b.stream, "token-mean")
     return found
 
 

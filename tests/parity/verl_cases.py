@@ -62,6 +62,13 @@ def grpo(b: Any) -> dict[str, Tensor]:
     return {"grpo/advantages": found * ((std + scales.STD_EPSILON) / (std + 1e-6))[b.group, None]}
 
 
+def passk(b: Any) -> dict[str, Tensor]:
+    """The same difference of what is added."""
+    _, std = group_statistics(b.rewards.sum(-1), b.group, int(b.group.max()) + 1)
+    found = credited("grpo_passk", b, algorithm="grpo-passk")["grpo_passk/advantages"]
+    return {"grpo_passk/advantages": found * ((std + scales.STD_EPSILON) / (std + 1e-6))[b.group, None]}
+
+
 def reinforce_plus_plus(b: Any) -> dict[str, Tensor]:
     """Discounted rewards to go, whitened over the tokens."""
     to_go = returns.to_go(Tensors(b.stream), b.stream, b.holes, verl.GAMMA)
@@ -127,6 +134,7 @@ ROWS: list[tuple[str, Own]] = [
     ("REINFORCE++ baseline advantages",
      partial(credited, "reinforce_plus_plus_baseline", algorithm="grpo", scale_rewards="whiten")),
     ("GRPO advantages", grpo),
+    ("GRPO advantages for pass@k", passk),
     ("Dr. GRPO advantages", partial(credited, "dr_grpo", algorithm="dr-grpo")),
     ("RLOO advantages", partial(credited, "rloo", algorithm="rloo", kl_placement="none")),
     ("RLOO advantages", partial(credited, "rloo_vectorized", algorithm="rloo", kl_placement="none")),

@@ -86,6 +86,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"algorithm": "vineppo", "kl_placement": "reward", "beta": 0.1}, "no KL in the reward"),
     ({"algorithm": "vineppo", "reward_stream": "process"}, "whole answers"),
     ({"algorithm": "gdpo", "reward_stream": "process"}, "count twice"),
+    ({"pass_at_k": 8, "num_generations": 8}, "num_generations of 9 or more"),
+    ({"algorithm": "pass-at-k", "baseline": "greedy"}, "whole answers of a group"),
+    ({"algorithm": "pass-at-k", "reward_stream": "process"}, "whole answers of a group"),
+    ({"reward_clip_min": 0, "reward_stream": "process"}, "the whole reward of an answer"),
+    ({"reward_clip_min": 1, "reward_clip_max": 0.5}, "no reward lies between them"),
+    ({"algorithm": "vineppo", "reward_clip_max": 1}, "no bounds of it"),
     ({"algorithm": "grpo-process", "multi_objective_aggregation": "normalize_then_sum"}, "reward_stream=outcome"),
 ]
 

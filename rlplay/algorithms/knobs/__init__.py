@@ -23,6 +23,10 @@ OTHER_NAMES = {
     "epsilon": ("ε", "e", "cliprange"),
     "learning_rate": ("lr",),
     "num_generations": ("group_size",),
+    "pass_at_k": ("k",),
+    "reward_clip_max": ("reward_clip_range",),
+    "reward_clip_min": ("reward_clip_range",),
+    "scale_rewards": ("normalize_advantages",),
 }
 """What papers and other programs call a setting."""
 

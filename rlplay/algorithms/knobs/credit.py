@@ -7,6 +7,7 @@ from rlplay.algorithms.choice import describe_choices
 from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.returns import RETURNS
 from rlplay.algorithms.scales import SCALES
+from rlplay.algorithms.settings import HEAVIEST
 
 CREDIT: tuple[Knob, ...] = (
     Knob("reward_weights", "Reward weights", "credit", "Weight of each reward function in the sum.",
@@ -25,6 +26,13 @@ CREDIT: tuple[Knob, ...] = (
          "none drowns the others (GDPO)."),
     Knob("overlong_buffer", "Overlong buffer", "credit", "Tokens before the limit with a length penalty; 0: none.",
          "Answers near the limit lose up to 1, so that the penalty sets in before the cut (DAPO).", 0, 8192, 4),
+    Knob("reward_clip_min", "Reward, least", "credit", "Smallest reward of an answer; empty: no bound.",
+         "Lower rewards count as this one, before any KL is subtracted.", -HEAVIEST, HEAVIEST, 0.1),
+    Knob("reward_clip_max", "Reward, most", "credit", "Largest reward of an answer; empty: no bound.",
+         "Higher rewards count as this one, before any KL is subtracted.", -HEAVIEST, HEAVIEST, 0.1),
+    Knob("pass_at_k", "Pass@k", "credit", "Answers of a group of which the best one counts; 1: each for itself.",
+         "Above 1: an answer is paid the mean reward of the best of k answers that include it. A wrong answer beside "
+         "right ones is paid too, and prompts that are mostly solved teach less.", 1, 1024, 1),
     Knob("returns", "Return", "credit", "How rewards become a return for each token.",
          describe_choices(RETURNS)),
     Knob("baseline", "Baseline", "credit", "What a return is compared with.",

@@ -45,6 +45,8 @@ def unsupported_setting(settings: Settings, tools: bool = False) -> str | None:
 
 def _unsupported(s: Settings) -> Iterator[str]:
     found = trainer_of(s)
+    if s.loss_type == "policy_gradient":
+        yield from _paid(s, found)
     if found is None:
         yield _without_trainer(s)
     elif found[0] in ("GRPOTrainer", "GMPOTrainer"):
@@ -55,6 +57,15 @@ def _unsupported(s: Settings) -> Iterator[str]:
     if items % s.num_minibatches:
         what = "completions" if s.loss_type == "policy_gradient" else "prompts"
         yield f"num_minibatches={s.num_minibatches}: TRL needs equal steps, and this does not divide {items} {what}"
+
+
+def _paid(s: Settings, found: tuple[str, str] | None) -> Iterator[str]:
+    """The settings with which TRL pays an answer otherwise."""
+    if s.pass_at_k > 1:
+        yield f"pass_at_k={s.pass_at_k}: TRL pays each answer for itself"
+    for name in ("reward_clip_min", "reward_clip_max"):
+        if getattr(s, name) is not None and found != ("RLOOTrainer", ""):
+            yield f"{name}={written(getattr(s, name))}: of TRL's trainers only RLOO has bounds of the reward"
 
 
 def _without_trainer(s: Settings) -> str:
@@ -98,8 +109,8 @@ def _advantages(s: Settings) -> Iterator[str]:
             yield f"{name}={getattr(s, name)}: TRL's GRPOTrainer supports only {only} here"
     if s.overlong_buffer and s.multi_objective_aggregation == "normalize_then_sum":
         yield f"overlong_buffer={s.overlong_buffer}: TRL would normalise the length penalty together with the rewards"
-    if s.scale_rewards == "whiten":
-        yield "scale_rewards=whiten: TRL's GRPOTrainer divides by the std of the rewards in the group or batch"
+    if s.scale_rewards not in ("none", "group", "batch"):
+        yield f"scale_rewards={s.scale_rewards}: TRL's GRPOTrainer divides by the std of rewards in the group or batch"
     if s.num_generations == 1:
         yield "num_generations=1: TRL's GRPOTrainer compares 2 or more answers"
     if s.beta and (s.kl_placement, s.kl_anchor) == ("reward", "ref"):

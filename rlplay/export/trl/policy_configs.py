@@ -8,7 +8,7 @@ from typing import Any
 from rlplay.algorithms.setting_values import written
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.trl_verl import loss_type, trainer_of
-from rlplay.export.trl.fields import Field, batch_lines, config_lines, note, parts_of
+from rlplay.export.trl.fields import Field, batch_lines, config_lines, literal, note, parts_of
 
 
 def policy_fields(s: Settings, weights: list[float]) -> Iterator[Field]:
@@ -59,6 +59,11 @@ def _bounds(s: Settings) -> dict[str, Any]:
 
 
 def _rloo(s: Settings) -> Iterator[Field]:
+    low, high = s.reward_clip_min, s.reward_clip_max
+    if low is not None or high is not None:
+        bounds = (f'float("{"-" * (i == 0)}inf")' if b is None else literal(b) for i, b in enumerate((low, high)))
+        yield f"reward_clip_range=({', '.join(bounds)}),"
+    yield from config_lines({"normalize_advantages": s.scale_rewards == "answers" or None})
     yield from config_lines({"epsilon": s.epsilon, "epsilon_high": s.epsilon_high, "beta": s.beta,
                       "mask_truncated_completions": s.mask_truncated_completions})  # fmt: skip
 

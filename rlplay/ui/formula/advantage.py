@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.own_choices import is_own
+from rlplay.algorithms.scales import SCALES
 from rlplay.algorithms.settings import Settings
 from rlplay.ui.format.number_cells import plain
 from rlplay.ui.formula.formula_lines import Line, TokenNumbers, absent, bracketed, stripped
@@ -43,11 +44,10 @@ def _advantage(s: Settings, numbers: TokenNumbers, advantage: float) -> Line:
         return [("= ", "plain"), *value]
     baseline = numbers.baseline or 0.0
     gap, written = numbers.returned - baseline, f"{plain(numbers.returned)} − {bracketed(baseline)}"
-    match s.scale_rewards:
-        case "none":
-            return [(f"= {written} = ", "plain"), *value]
-        case "whiten":
-            return [(f"= ({written} − μ)/σ = ", "plain"), *value]
-        case _:
-            divided = plain(gap / advantage) if abs(advantage) > _NOTHING else "σ"
-            return [(f"= ({written})/{divided} = ", "plain"), *value]
+    scale = SCALES[s.scale_rewards]
+    if scale.name == "none":
+        return [(f"= {written} = ", "plain"), *value]
+    if scale.shifts:
+        return [(f"= ({written} − μ)/{scale.divisor} = ", "plain"), *value]
+    divided = plain(gap / advantage) if abs(advantage) > _NOTHING else scale.divisor
+    return [(f"= ({written})/{divided} = ", "plain"), *value]
