@@ -187,6 +187,23 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         "surrogate=trpo needs importance_sampling_level=token and entropy_coef=0: its line search measures Σ w·A alone",
     )
     yield (
+        not trpo or s.importance_sampling_mode == "none",
+        "surrogate=trpo needs importance_sampling_mode=none: its line search measures Σ w·A alone",
+    )
+    yield (
+        not s.surrogate_row.takes_correction or s.correction_row.level in ("", "token"),
+        f"surrogate={s.surrogate} needs an importance_sampling_mode of single tokens: its own weight is the answer's",
+    )
+    low, high = s.importance_sampling_clip_min, s.importance_sampling_clip_max
+    yield (
+        low is None or high is None or low <= high,
+        "importance_sampling_clip_min is above importance_sampling_clip_max: no factor would be within both",
+    )
+    yield (
+        not s.rollout_rs.endswith("k1") or s.rollout_rs_threshold >= 1,
+        f"rollout_rs={s.rollout_rs} needs a rollout_rs_threshold of 1 or more: its inverse is the lower bound",
+    )
+    yield (
         s.kl_placement != "reward" or s.kl_anchor == "ref",
         "kl_placement=reward needs kl_anchor=ref: the KL to the policy that sampled is 0 when rewards are given",
     )

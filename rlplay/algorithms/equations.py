@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from rlplay.algorithms import corrections
 from rlplay.algorithms.choice import Choice, argument_names, call_choice
 from rlplay.algorithms.expression_text import equation as equation_of
 from rlplay.algorithms.own_choices import is_own
@@ -81,6 +82,7 @@ def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "A", _advantage(s)
     yield "w", _ratio(s)
     yield "S", surrogate(s)
+    yield "c", correction(s)
     yield "K", divergence(s) if in_loss(s) else ""
     yield "L", _loss(s)
     yield "limit", f"mean over tokens of {kl_limit(s)}" if s.kl_placement == "constraint" else ""
@@ -98,6 +100,7 @@ def symbols(s: Settings, values: Mapping[str, Any] | None = None) -> dict[str, A
         "ratio": name("w", known.get("ratio")), "advantages": name("A", known.get("advantages")), "logprobs": new,
         "old_logprobs": old, "ref_logprobs": name("ℓ_ref", known.get("ref_logprobs")), "log_ratio": new - old,
         "mask": name("mask", known.get("mask")), "epsilon": low, "epsilon_high": high,
+        "log_correction": name("log c", known.get("log_correction")) if s.correction_row.compute is not None else 0.0,
     }  # fmt: skip
 
 
@@ -188,6 +191,16 @@ def surrogate(s: Settings) -> str:
     return str(chosen.about) if chosen.compute is None else _traced(chosen, symbols(s), s)
 
 
+def correction(s: Settings) -> str:
+    """The factor that corrects for a sampler that is not quite the policy, the right side of c; "" without one."""
+    return "" if s.correction_row.compute is None else corrections.equation_of(s.correction_row, {}, s)
+
+
+def factored(s: Settings) -> bool:
+    """Whether c multiplies the surrogate; else there is none, or the surrogate has it inside."""
+    return s.correction_row.compute is not None and not s.surrogate_row.takes_correction
+
+
 def estimator(s: Settings) -> tuple[str, str]:
     """The KL estimator's short name, and its equation for one token.
 
@@ -222,7 +235,8 @@ def _bracketed(text: str) -> str:
 
 def _loss(s: Settings) -> str:
     beta = compact(s.beta) if s.kl_ctrl == "fixed" else "β"
-    inner = f"(S + {beta}·K)" if in_loss(s) else "S"
+    inner = "c·S" if factored(s) else "S"
+    inner = f"({inner} + {beta}·K)" if in_loss(s) else inner
     text = f"{row(s, 'aggregation').sum.format(longest=s.max_completion_length)} {inner}"
     if s.entropy_coef:
         text += f" {'−' if s.entropy_coef > 0 else '+'} {compact(abs(s.entropy_coef))}·mean entropy"
@@ -256,6 +270,8 @@ def _kept(s: Settings) -> str:
         rules.append(f"the {compact(100 * s.top_entropy_quantile)} % of tokens of highest entropy")
     if s.off_policy_mask_threshold is not None:
         rules.append(f"A ≥ 0 or mean(ℓ_old − ℓ) ≤ {compact(s.off_policy_mask_threshold)}")
+    if s.rollout_rs != "none":
+        rules.append(corrections.equation_of(row(s, "rollout_rs"), {}, s))
     return "only " + "; ".join(rules) if rules else ""
 
 

@@ -10,6 +10,7 @@ import msgspec
 from rlplay.algorithms.aggregation import AGGREGATIONS
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.choice import Choice
+from rlplay.algorithms.corrections import CORRECTIONS, REJECTIONS, Correction
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.own_choices import names_file, own_choice
 from rlplay.algorithms.ratios import LEVELS, Level
@@ -25,6 +26,14 @@ BaselineName = Literal[
     "none", "batch_mean", "group_mean", "leave_one_out", "best_other", "length_weighted", "greedy", "value",
 ]  # fmt: skip
 LevelName = Literal["token", "sequence", "sequence_sum", "geometric"]
+CorrectionName = Literal[
+    "none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask", "geometric_truncate",
+    "geometric_mask",
+]  # fmt: skip
+RejectionName = Literal[
+    "none", "token_k1", "token_k2", "token_k3", "seq_sum_k1", "seq_sum_k2", "seq_sum_k3", "seq_mean_k1", "seq_mean_k2",
+    "seq_mean_k3", "seq_max_k2", "seq_max_k3",
+]  # fmt: skip
 EstimatorName = Literal["k1", "k2", "k3", "full"]
 AggregationName = Literal["seq_mean_token_mean", "token_mean", "constant", "seq_mean_token_sum"]
 LossType = Literal[
@@ -53,6 +62,8 @@ CHOICES: dict[str, Mapping[str, Choice]] = {
     "surrogate": SURROGATES,
     "kl_estimator": ESTIMATORS,
     "aggregation": AGGREGATIONS,
+    "importance_sampling_mode": CORRECTIONS,
+    "rollout_rs": REJECTIONS,
 }
 """The settings whose values are rows of this package, each with its computation.
 
@@ -125,6 +136,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mask_truncated_completions: bool = False
     top_entropy_quantile: float = 1.0
     off_policy_mask_threshold: float | None = None
+    importance_sampling_mode: CorrectionName = "none"
+    importance_sampling_clip_max: float | None = 3.0
+    importance_sampling_clip_min: float | None = None
+    rollout_rs: RejectionName = "none"
+    rollout_rs_threshold: float = 2.0
     entropy_coef: float = 0.0
     num_iterations: int = 1
     num_minibatches: int = 1
@@ -161,6 +177,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def level_row(self) -> Level:
         """The row of the ratio's level."""
         return LEVELS[self.importance_sampling_level]
+
+    @property
+    def correction_row(self) -> Correction:
+        """The row of the factor that corrects for the sampler."""
+        return CORRECTIONS[self.importance_sampling_mode]
 
     @property
     def steps(self) -> int:

@@ -2,7 +2,8 @@
 
 A function names its arguments after settings and after quantities of the tokens [..., L]: `ratio` is the importance
 weight w at the level of the settings, `advantages` A, `logprobs` ℓ under the trained policy, `old_logprobs` under the
-one that sampled, `ref_logprobs` under the reference, `log_ratio` ℓ − ℓ_old, and `mask`. See `arrays.py` for `xp`.
+one that sampled, `ref_logprobs` under the reference, `log_ratio` ℓ − ℓ_old, `log_correction` that of the factor that
+corrects for the sampler, and `mask`. See `arrays.py` for `xp`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from rlplay.algorithms.choice import Choice, Chosen
 from rlplay.trace.numbers import compact
 
-_SMALLEST, _LARGEST = -18.420680743952367, 20.0
+SMALLEST, LARGEST = -18.420680743952367, 20.0
 """log 1e-8 and 20, the bounds of log W in VESPO, as in TRL."""
 
 
@@ -60,15 +61,16 @@ def sapo(xp: Any, ratio: Any, advantages: Any, sapo_temperature_pos: float, sapo
 
 
 def vespo(
-    xp: Any, logprobs: Any, log_ratio: Any, mask: Any, advantages: Any,
+    xp: Any, logprobs: Any, log_ratio: Any, log_correction: Any, mask: Any, advantages: Any,
     vespo_k_pos: float, vespo_k_neg: float, vespo_lambda_pos: float, vespo_lambda_neg: float,
 ) -> Any:  # fmt: skip
     """A weight of the whole answer's ratio W that falls to 0 for small and large W (arXiv:2602.10693).
 
-    As in TRL, token log-ratios are bounded to ±20 and log W to [log 1e-8, 20].
+    As in TRL, token log-ratios are bounded to ±20 and log W to [log 1e-8, 20]; with a factor that corrects for the
+    sampler, W is its ratio, too.
     """
-    total = xp.sum_over(xp.clip(log_ratio, -20.0, 20.0), mask)
-    log_w = xp.let("log W", xp.clip(total, _SMALLEST, _LARGEST))
+    total = xp.sum_over(xp.clip(log_ratio, -20.0, 20.0) + log_correction, mask)
+    log_w = xp.let("log W", xp.clip(total, SMALLEST, LARGEST))
     k = xp.let("k", xp.where(advantages >= 0, vespo_k_pos, vespo_k_neg))
     decay = xp.let("λ", xp.where(advantages >= 0, vespo_lambda_pos, vespo_lambda_neg))
     phi = xp.let("φ", xp.exp(decay + k * log_w - decay * xp.exp(log_w)))
@@ -118,7 +120,8 @@ class Surrogate(Choice):
     `verl_names_level` by the ratio's level, if the level has a name there.
 
     `band`: it clips the ratio at 1 − ε and 1 + ε_high. `cap`: ε_high is the largest ratio. `has_ratio`: it reads the
-    ratio. `trust_region`: max_kl bounds its one step along the natural gradient, as in TRPO.
+    ratio. `trust_region`: max_kl bounds its one step along the natural gradient, as in TRPO. `takes_correction`: the
+    factor that corrects for the sampler is part of its own weight.
     """
 
     gradient_zero: Callable[..., Any] | None = None
@@ -131,6 +134,7 @@ class Surrogate(Choice):
     cap: bool = False
     has_ratio: bool = True
     trust_region: bool = False
+    takes_correction: bool = False
 
 
 SURROGATES: dict[str, Surrogate] = {
@@ -169,7 +173,7 @@ SURROGATES: dict[str, Surrogate] = {
         Surrogate(
             "vespo", vespo, "log-probability, weighted by the answer's ratio.", "arXiv:2602.10693",
             fused={"token_mean": "vespo"},
-            instead="surrogate=vespo weights answers by a smooth function of their ratio",
+            instead="surrogate=vespo weights answers by a smooth function of their ratio", takes_correction=True,
         ),
     )
 }  # fmt: skip

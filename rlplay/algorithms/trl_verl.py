@@ -15,9 +15,10 @@ _GMPO_AXES = {"surrogate": "ratio", "importance_sampling_level": "geometric", "a
 
 _RLOO_OPTIONS = {
     "beta", "epsilon", "epsilon_high", "num_iterations", "num_minibatches", "mask_truncated_completions",
-    "scale_rewards",
+    "scale_rewards", "importance_sampling_mode", "importance_sampling_clip_max", "importance_sampling_clip_min",
+    "rollout_rs",
 }  # fmt: skip
-"""The settings that RLOOTrainer takes; all others are fixed at the preset's values."""
+"""The settings that RLOOTrainer takes, or that do not change its loss; all others are fixed at the preset's values."""
 _RLOO_SCALES = ("none", "answers")
 
 

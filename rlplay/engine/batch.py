@@ -191,6 +191,9 @@ class Batch:
     anchor: Tensor | None = None  # [N, L, V] log-probabilities of the policy that an exact KL in the loss is taken to
     dropped_groups: int = 0  # sampled for this update and left out: no signal
     dropped_tokens: int = 0
+    sampling_logprobs: Tensor | None = None  # [N, L] of the sampler, where it is not quite the policy
+    correction: Tensor | None = None  # [N, L] a factor of each token's surrogate, which corrects for the sampler
+    rejected: Tensor | None = None  # bool [N, L] on the CPU: tokens too far from the sampler to be learned from
     withheld: Tensor | None = None  # bool [N, L] on the CPU: tokens whose credit is taken away; None: no token's is
     scored: Scored | None = None
     pairs: tuple[Tensor, Tensor] | None = None  # int64 [P] each on the CPU: the chosen answers, and the rejected ones

@@ -14,6 +14,7 @@ from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.scales import STD_EPSILON
 from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.batch import Batch
+from rlplay.engine.correct import correct, rule_of
 from rlplay.engine.log_softmax import widened
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.own_functions import check_finite
@@ -35,9 +36,10 @@ def credit(batch: Batch, state: State) -> Credited:
             batch.ref_logprobs, ref_top = by_reference(lm, batch)
     batch.values = predicted_values(batch, state) if settings.baseline == "value" else None
     keep_exact(batch, state)
+    correct(batch, settings)
     given = assigned(batch, settings, state.kl_coef)
     batch.put(returns=given.returns, advantages=given.advantages)
-    return credited(batch, given, ref_top)
+    return credited(batch, given, settings, ref_top)
 
 
 def by_reference(lm: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -50,16 +52,19 @@ def by_reference(lm: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
     return score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
 
 
-def credited(batch: Batch, given: Assigned, ref_top: Tensor | None = None) -> Credited:
+def credited(batch: Batch, given: Assigned, settings: Settings, ref_top: Tensor | None = None) -> Credited:
     """The record of what credit assignment made of a batch; `ref_top` is the reference's view of the candidates."""
     assert batch.rewards is not None
     mean, std = group_statistics(batch.rewards, batch.on_host("group")[0], len(batch.prompts.ids))
     tokens = {
         "token_rewards": given.stream, "returns": given.returns, "baseline": given.baseline,
         "advantages": given.advantages, "values": given.values, "ref_logprobs": batch.ref_logprobs,
-        "ref_top_logprobs": ref_top,
+        "ref_top_logprobs": ref_top, "correction": batch.correction,
     }  # fmt: skip
-    return Credited(update=batch.update, group_mean=mean.numpy(), group_std=std.numpy(), **batch.flat_each(tokens))
+    return Credited(
+        update=batch.update, group_mean=mean.numpy(), group_std=std.numpy(), correction_rule=rule_of(batch, settings),
+        **batch.flat_each(tokens),
+    )  # fmt: skip
 
 
 @dataclass

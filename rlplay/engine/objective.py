@@ -23,7 +23,8 @@ class Inputs:
 
     Only `logprobs`, `distribution` and `entropy` carry gradients: log-probability of each token, whole next-token
     distribution [R, L, V] and its entropy under the policy that is trained. `anchor` [R, L, V] belongs to the exact KL.
-    `at_anchor` says that the policy that the KL is taken to has the same weights, so that this KL is 0.
+    `at_anchor` says that the policy that the KL is taken to has the same weights, so that this KL is 0. The last two
+    [R, L] are the sampler's log-probabilities and, where the surrogate takes it in, the logarithm of the correction.
     """
 
     logprobs: Tensor
@@ -34,6 +35,8 @@ class Inputs:
     anchor: Tensor | None = None
     entropy: Tensor | None = None
     at_anchor: bool = False
+    sampling_logprobs: Tensor | None = None
+    log_correction: Tensor | None = None
 
 
 @dataclass
@@ -74,7 +77,9 @@ def objective(
         check_finite("surrogate", settings, surrogate, inside, known.by_name)
     kept = weights if keep is None else weights * keep
     if settings.off_policy_mask_threshold is not None:
-        kept = kept * masks.on_policy(Tensors, log_ratio, inputs.advantages, inside, settings.off_policy_mask_threshold)
+        moved = log_ratio if inputs.sampling_logprobs is None else inputs.logprobs - inputs.sampling_logprobs
+        moved = torch.where(inside, moved, 0.0)
+        kept = kept * masks.on_policy(Tensors, moved, inputs.advantages, inside, settings.off_policy_mask_threshold)
     policy_loss = (kept * surrogate).sum()
     loss, token_kl, kl_loss = policy_loss, None, None
     if settings.kl_placement == "loss" and beta:
@@ -102,7 +107,7 @@ def quantities(inputs: Inputs, log_ratio: Tensor, inside: Tensor, settings: Sett
     known: dict[str, Any] = {
         "advantages": inputs.advantages, "logprobs": inputs.logprobs, "old_logprobs": inputs.old_logprobs,
         "ref_logprobs": inputs.ref_logprobs, "log_ratio": log_ratio, "mask": inside, "epsilon": low,
-        "epsilon_high": high,
+        "epsilon_high": high, "log_correction": 0.0 if inputs.log_correction is None else inputs.log_correction,
     }  # fmt: skip
     weight = call_choice(row(settings, "importance_sampling_level").compute, xp, known, settings)
     known["ratio"] = torch.where(inside, weight.expand_as(log_ratio), 0.0).exp()

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from rlplay.algorithms import masks
 from rlplay.algorithms.aggregation import token_weights
+from rlplay.algorithms.corrections import logarithm
 from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
@@ -68,7 +69,8 @@ def without_gradient(batch: Batch, rows: Tensor, share: Share, state: State) -> 
     if others or settings.surrogate_row.trust_region or is_own(settings.surrogate):
         return torch.zeros_like(rows, dtype=torch.bool)
     (advantages,) = batch.on_host("advantages")
-    return ~((advantages[rows] != 0) & (share.weights > 0)).any(dim=1)
+    counted = share.weights > 0 if batch.correction is None else share.weights * share.keep > 0
+    return ~((advantages[rows] != 0) & counted).any(dim=1)
 
 
 @torch.no_grad()
@@ -94,23 +96,26 @@ def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMi
 class Share:
     """What each token of some completions counts for, all [R, L]; `tokens` is the number in the whole minibatch.
 
+    `keep` is a factor of the surrogate; where `weights` or `keep` is 0, `left_out` says why, as in `records.LEFT_OUT`.
     On the CPU, where one sees who is silent, until a pass needs it.
     """
 
     weights: Tensor
     keep: Tensor
     bonus: Tensor
+    left_out: Tensor
     tokens: int
 
     def select(self, places: Tensor) -> Share:
         """That of the completions at `places`, int64."""
-        return Share(self.weights[places], self.keep[places], self.bonus[places], self.tokens)
+        return Share(self.weights[places], self.keep[places], self.bonus[places], self.left_out[places], self.tokens)
 
 
 def _on_device(batch: Batch, rows: Tensor, share: Share) -> tuple[Tensor, Share]:
     """The completions `rows` and what they count for, where the batch is."""
-    there, weights, keep, bonus = to_device([rows, share.weights, share.keep, share.bonus], batch.ids.device)
-    return there, Share(weights, keep, bonus, share.tokens)
+    parts = [rows, share.weights, share.keep, share.bonus, share.left_out]
+    there, weights, keep, bonus, left_out = to_device(parts, batch.ids.device)
+    return there, Share(weights, keep, bonus, left_out, share.tokens)
 
 
 def share_of(batch: Batch, rows: Tensor, settings: Settings) -> Share:
@@ -120,13 +125,22 @@ def share_of(batch: Batch, rows: Tensor, settings: Settings) -> Share:
     counted = mask.to(torch.get_default_dtype())
     weights = token_weights(Tensors, settings.aggregation, mask, counted, settings.max_completion_length)
     (entropy,) = batch.on_host("entropy")
-    keep = masks.top_entropy(Tensors, entropy[rows], mask, settings.top_entropy_quantile)
-    return Share(weights, keep.float(), keep / keep.sum().clamp(min=1), int(mask.sum()))
+    undecided = masks.top_entropy(Tensors, entropy[rows], mask, settings.top_entropy_quantile)
+    keep, reasons = undecided.float(), torch.where(mask, torch.where(undecided, 0, 2), 1)
+    if batch.rejected is not None:
+        reasons[batch.rejected[rows]] = 4
+    if batch.correction is not None and not settings.surrogate_row.takes_correction:
+        factor = batch.on_host("correction")[0][rows]
+        keep, reasons = keep * factor, torch.where(mask & (factor == 0), 4, reasons)
+    bonus = undecided / undecided.sum().clamp(min=1)
+    return Share(weights, keep, bonus, reasons.to(torch.uint8), int(mask.sum()))
 
 
 def _in_loss(batch: Batch, rows: Tensor, settings: Settings) -> Tensor:
-    """bool [R, L], the sampled tokens without those of cut answers where the settings leave these out; on the CPU."""
+    """bool [R, L], the sampled tokens that the settings leave in the loss; on the CPU."""
     mask, (truncated,) = batch.known_masks[0][rows], batch.on_host("truncated")
+    if batch.rejected is not None:
+        mask = mask & ~batch.rejected[rows]
     return mask & ~truncated[rows, None] if settings.mask_truncated_completions else mask
 
 
@@ -182,8 +196,7 @@ def kl_gradient(terms: Terms, logprobs: Tensor) -> Tensor | None:
 
 def _left_out(terms: Terms, share: Share) -> Tensor:
     """Why each token's surrogate does not count, as an index of `records.LEFT_OUT`: uint8 [R, L], 0 where it does."""
-    reasons = torch.where(terms.kept == 0, 3, 0)
-    return torch.where(share.weights == 0, 1, torch.where(share.keep == 0, 2, reasons)).to(torch.uint8)
+    return torch.where((share.left_out == 0) & (terms.kept == 0), 3, share.left_out).to(torch.uint8)
 
 
 @spent_on("forward")
@@ -212,9 +225,18 @@ def inputs_of(batch: Batch, rows: Tensor, there: Tensor, state: State) -> tuple[
         laid_out(distributions, width) if distributions else None,
         None if batch.anchor is None else batch.anchor[there],
         laid_out(entropies, width) if entropies else None,
-        _at_anchor(batch, state),
+        _at_anchor(batch, state), *corrected(batch, there, settings),
     )  # fmt: skip
     return inputs, laid_out(values, width) if values else None
+
+
+def corrected(batch: Batch, there: Tensor, settings: Settings) -> tuple[Tensor | None, Tensor | None]:
+    """What a loss reads of the sampler for the completions `there`: its log-probabilities, and the logarithm of the
+    factor that corrects for it where the surrogate takes that in."""
+    sampling = None if batch.sampling_logprobs is None else batch.sampling_logprobs[there]
+    if batch.correction is None or not settings.surrogate_row.takes_correction:
+        return sampling, None
+    return sampling, logarithm(Tensors, batch.correction[there])
 
 
 def _at_anchor(batch: Batch, state: State) -> bool:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
+from rlplay.engine.correct import correction_metrics
 from rlplay.engine.credit_phase import reference_kl
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import score_with_favourites
@@ -142,6 +143,7 @@ def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     metrics["entropy"] = entropy[mask].mean().item()
     if "kl" not in metrics and batch.ref_logprobs is not None:
         metrics["kl"] = reference_kl(batch, state.settings)[mask].mean().item()
+    metrics |= correction_metrics(batch, state.settings)
     if batch.vine_tokens:
         metrics["vine_tokens"] = float(batch.vine_tokens)
     if batch.values is not None and batch.returns is not None:

@@ -69,7 +69,7 @@ def what_if(state: State, settings: Settings, changes: SomeSettings, seed: int) 
         update=batch.update,
         settings=msgspec.structs.asdict(new),
         held=[name for name in held if getattr(wanted, name) != getattr(settings, name)],
-        credited=credited(other, given),
+        credited=credited(other, given, new),
         before=before,
         after=after,
         losses=(_loss(before), _loss(after)),

@@ -102,6 +102,9 @@ REFUSED: list[tuple[Given, str]] = [
     ({"kl_placement": "reward", "beta": 0.1}, "kl_placement=reward"),
     ({"kl_anchor": "old", "beta": 0.1}, "kl_anchor=old"),
     ({"num_minibatches": 3}, "num_minibatches=3"),
+    ({"importance_sampling_mode": "geometric_mask"}, "importance_sampling_mode=geometric_mask"),
+    ({"algorithm": "rloo", "importance_sampling_mode": "token_mask"}, "importance_sampling_mode=token_mask"),
+    ({"rollout_rs": "seq_mean_k3"}, "rollout_rs=seq_mean_k3"),
 ]
 
 
@@ -138,8 +141,10 @@ INERT = {
 }  # fmt: skip
 
 
-OTHER: dict[str, list[Any]] = {"epsilon_high": [0.3], "delta": [1.5], "off_policy_mask_threshold": [0.5],
-                               "reward_clip_min": [0.1], "reward_clip_max": [0.9]}  # fmt: skip
+OTHER: dict[str, list[Any]] = {
+    "epsilon_high": [0.3], "delta": [1.5], "off_policy_mask_threshold": [0.5], "importance_sampling_clip_min": [0.5],
+    "reward_clip_min": [0.1], "reward_clip_max": [0.9],
+}  # fmt: skip
 
 
 def others(name: str, value: Any) -> list[Any]:
@@ -160,6 +165,7 @@ def others(name: str, value: Any) -> list[Any]:
     [
         {"algorithm": "grpo", "beta": 0.1},
         {"algorithm": "grpo", "beta": 0.1, "kl_ctrl": "ziegler"},
+        {"algorithm": "grpo", "beta": 0.1, "importance_sampling_mode": "token_truncate"},
         {"algorithm": "cispo", "epsilon_high": 5.0, "kl_placement": "loss", "beta": 0.1},
         {"algorithm": "sapo", "kl_placement": "loss", "beta": 0.1},
         {"algorithm": "vespo", "kl_placement": "loss", "beta": 0.1},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -36,6 +36,7 @@ class Fixed:
     holes: Tensor  # bool [N, L], `mask` without some tokens in the middle, as if an environment had written them
     ends: Tensor  # bool [N, L], where steps of the reasoning end
     environment: Tensor  # bool [N, L], tokens that were read and not sampled: none
+    sampling: Tensor | None = None  # the log-probabilities of a sampler that is not quite the policy
 
     @property
     def sampled(self) -> Tensor:
@@ -95,3 +96,9 @@ def fixed(dtype: torch.dtype, seed: int, drift: float = 0.3) -> Fixed:
         completions=completions,
         **{name: value.to(dtype) if value.is_floating_point() else value for name, value in tensors.items()},
     )
+
+
+def sampled_elsewhere(batch: Fixed, seed: int) -> Fixed:
+    """The batch as another program sampled it: a token's log-probability there differs by 0.3, an answer's by more."""
+    noise = torch.randn(*batch.old.shape, generator=torch.Generator().manual_seed(1000 + seed), dtype=torch.float32)
+    return replace(batch, sampling=batch.old - 0.3 * noise.to(batch.old.dtype))

@@ -10,6 +10,7 @@ from torch import Tensor
 from rlplay.algorithms.apply import resolve
 from rlplay.engine import policy_gradient
 from rlplay.engine.batch import Batch, Prompts
+from rlplay.engine.correct import correct, correction_metrics
 from rlplay.engine.credit_phase import assigned
 from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.optimize import brought
@@ -22,13 +23,18 @@ def run(given: Fixed, **settings: Any) -> dict[str, Tensor]:
     """What the settings make of the batch; the names are those of `trl_policy.run`, advantages [N, L]."""
     knobs, batch, rows = resolve(SIZES | settings), as_batch(given), torch.arange(len(given.group))
     batch.advantages = assigned(batch, knobs, knobs.beta).advantages
+    correct(batch, knobs)
     share = policy_gradient.share_of(batch, rows, knobs)
     now = given.logprobs.clone().requires_grad_()
-    inputs = Inputs(now, given.old, given.ref, batch.advantages, entropy=given.entropy if knobs.entropy_coef else None)
+    entropy = given.entropy if knobs.entropy_coef else None
+    inputs = Inputs(
+        now, given.old, given.ref, batch.advantages, None, None, entropy, False,
+        *policy_gradient.corrected(batch, rows, knobs),
+    )  # fmt: skip
     terms = objective(inputs, share.weights, knobs, knobs.beta, share.keep, share.bonus)
     (gradient,) = torch.autograd.grad(terms.loss, now)
     (seen,) = brought([policy_gradient.seen_of(rows, now, terms, share, gradient, None)])
-    metrics = policy_gradient.step_metrics(batch, seen, knobs)
+    metrics = policy_gradient.step_metrics(batch, seen, knobs) | correction_metrics(batch, knobs)
     return (
         {"advantages": batch.advantages, "loss": terms.loss.detach(), "dloss_dlogp": gradient}
         | {
@@ -55,5 +61,5 @@ def as_batch(given: Fixed) -> Batch:
         weights={f"reward{i}": 1.0 for i in range(given.rewards.shape[1])},
         environment=given.environment, greedy_rewards=given.greedy[::GENERATIONS].double(), values=given.values,
         step_scores=steps, step_ends=given.ends,
-        vine_values=given.values, vine_ends=given.ends | last,
+        vine_values=given.values, vine_ends=given.ends | last, sampling_logprobs=given.sampling,
     )  # fmt: skip

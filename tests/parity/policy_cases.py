@@ -10,7 +10,7 @@ import torch
 
 from tests.parity import ours
 from tests.parity.case import Case, Pairs
-from tests.parity.fixed import GENERATIONS, MAX_LENGTH, Fixed, fixed
+from tests.parity.fixed import GENERATIONS, MAX_LENGTH, Fixed, fixed, sampled_elsewhere
 
 Given = dict[str, Any]
 
@@ -121,6 +121,41 @@ def environment(mine: Given, theirs: Given, dtype: torch.dtype, seed: int) -> Pa
     return beside("grpo", replace(batch, environment=batch.mask & ~batch.holes), mine, theirs)
 
 
+CORRECTED: list[tuple[Given, Given]] = [
+    *(
+        (axes | {"importance_sampling_mode": mode, "importance_sampling_clip_max": high,
+                 "importance_sampling_clip_min": low},
+         options | {"vllm_importance_sampling_mode": mode, "vllm_importance_sampling_clip_max": high,
+                    "vllm_importance_sampling_clip_min": low})
+        for axes, options in (
+            ({"algorithm": "grpo", "beta": 0.1}, {"loss_type": "grpo", "beta": 0.1}),
+            ({"algorithm": "gspo", "epsilon": 0.1, "epsilon_high": 0.1},
+             {"loss_type": "grpo", "importance_sampling_level": "sequence", "epsilon": 0.1}),
+            ({"algorithm": "cispo", "epsilon_high": 1.2, "top_entropy_quantile": 0.5},
+             {"loss_type": "cispo", "epsilon_high": 1.2, "top_entropy_quantile": 0.5}),
+            ({"algorithm": "vespo"}, {"loss_type": "vespo"}),
+            ({"algorithm": "grpo", "off_policy_mask_threshold": 0.05},
+             {"loss_type": "grpo", "off_policy_mask_threshold": 0.05}),
+        )
+        for mode in ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask")
+        for low, high in ((None, 1.3), (0.8, 1.3), (0.8, None))
+        if axes["algorithm"] != "vespo" or mode.startswith("token")
+    ),
+    ({"algorithm": "grpo", "importance_sampling_mode": "sequence_mask"}, {"loss_type": "grpo"}),
+]  # fmt: skip
+"""The settings for which another program samples; TRL's own defaults are the last. Without row and trainer."""
+
+
+def sampler(mine: Given, theirs: Given, holes: bool, dtype: torch.dtype, seed: int) -> Pairs:
+    """Another program has sampled, and an environment wrote some tokens if `holes`."""
+    batch = sampled_elsewhere(fixed(dtype, seed), seed)
+    if holes:
+        batch = replace(batch, environment=batch.mask & ~batch.holes)
+    pairs = beside("grpo", batch, mine, theirs | {"use_vllm": True})
+    assert {f"sampling/importance_sampling_ratio/{name}" for name in ("min", "mean", "max")} <= pairs.keys()
+    return pairs
+
+
 def overlong(buffer: int, dtype: torch.dtype, seed: int) -> Pairs:
     """All of DAPO but its sampling: what long answers pay is in TRL one more reward function."""
     from trl.rewards import get_soft_overlong_punishment
@@ -151,6 +186,9 @@ def cases() -> list[Case]:
               for kind, mine, theirs in UNSCORED]  # fmt: skip
     found += [Case("Tokens of an environment", against, f"environment {theirs}", partial(environment, mine, theirs))
               for mine, theirs in ENVIRONMENT]  # fmt: skip
+    found += [Case("Sampler corrected (TIS, MIS)", against, f"sampler {i} {holes} {theirs['loss_type']}",
+                   partial(sampler, mine, theirs, holes))
+              for i, (mine, theirs) in enumerate(CORRECTED) for holes in (False, True)]  # fmt: skip
     found += [Case("DAPO's overlong penalty", against, f"overlong {n}", partial(overlong, n)) for n in (2, 5, 8)]
     found.append(Case("PPO-clip, policy loss", against, "PPO-clip", partial(token_level, {"algorithm": "ppo"})))
     return found

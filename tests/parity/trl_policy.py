@@ -139,10 +139,17 @@ def _trainer(kind: str, batch: Fixed, micro_batches: int, given: dict[str, Any])
     for name in ("aux_loss_enabled", "use_vllm", "tools", "environments", "environment_factories", "_is_vlm",
                  "pad_to_multiple_of"):  # fmt: skip
         trainer.__dict__[name] = None
+    trainer.use_vllm = batch.sampling is not None
+    for word in ("correction", "mode", "clip_max", "clip_min"):
+        option = f"vllm_importance_sampling_{word}"
+        setattr(trainer, option, getattr(args, option, None))
     own = None
     if bool(batch.environment.any()):
         own = [row[:n].int().tolist() for row, n in zip(batch.sampled, batch.lengths.tolist(), strict=True)]
     few = batch.prompts, batch.completions, batch.completions
-    many = batch.prompts, batch.completions, own, batch.completions, None, {}, None, None
+    sampling = None
+    if batch.sampling is not None:
+        sampling = [row[:n].tolist() for row, n in zip(batch.sampling, batch.lengths.tolist(), strict=True)]
+    many = batch.prompts, batch.completions, own, batch.completions, sampling, {}, None, None
     trainer._generate = lambda _: few if kind == "rloo" else many
     return trainer

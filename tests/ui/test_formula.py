@@ -215,17 +215,22 @@ def test_a_token_that_is_left_out_says_why(code):
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
-        (("sequence", "mask", None, 3.0), "exp(Σ(ℓ_old − ℓ_sampler)), 0 above 3"),
-        (("sequence", "mask", 0.5, 2.0), "exp(Σ(ℓ_old − ℓ_sampler)), 0 below 0.5 and above 2"),
+        (("sequence", "mask", None, 3.0), "0 if ρ > 3 else ρ, ρ = exp(Σ of ℓ_old − ℓ_sampler over the answer)"),
+        (
+            ("geometric", "mask", 0.5, 2.0),
+            "0 if (ρ < 0.5) or (ρ > 2) else ρ, ρ = exp(mean of ℓ_old − ℓ_sampler over the answer)",
+        ),
         (("token", "truncate", None, 3.0), "min(exp(ℓ_old − ℓ_sampler), 3)"),
-        (("token", "truncate", 0.5, 3.0), "min(max(0.5, exp(ℓ_old − ℓ_sampler)), 3)"),
+        (("token", "truncate", 0.5, 3.0), "clip(exp(ℓ_old − ℓ_sampler), 0.5, 3)"),
         (("token", "mask", None, None), "exp(ℓ_old − ℓ_sampler)"),
+        (("token", "of another program", 1.0, 2.0), "as recorded"),
     ],
 )
 def test_a_correction_for_the_sampler_is_a_factor_of_the_surrogate(rule, text):
     known = {"advantage": 1.0, "ratio": 1.0, "log_ratio": 0.0, "weight": 0.5, "correction": 1.25}
     lines = words(told({}, correction_rule=CorrectionRule(*rule), **known))
-    assert f"c = {text} = 1.250" in lines
+    written = [f"c = {text}", "= 1.250"] if ", ρ = " in text else [f"c = {text} = 1.250"]
+    assert any(lines[place : place + len(written)] == written for place in range(len(lines)))
     assert lines[lines.index("adds 1/(N·n)·c·S to L") + 1] == "= 0.5·1.250·(−1.00) = −0.625"
     both = words(told({"beta": 0.1}, correction_rule=CorrectionRule(*rule), kl=0.2, **known))
     assert both[both.index("adds 1/(N·n)·(c·S + 0.1·K) to L") + 1] == "= 0.5·(−1.25 + 0.1·0.200) = −0.615"

@@ -21,6 +21,9 @@ KNOBS: dict[str, Knob] = {
 OTHER_NAMES = {
     "beta": ("β", "b", "kl_coef"),
     "epsilon": ("ε", "e", "cliprange"),
+    "importance_sampling_mode": ("vllm_importance_sampling_mode", "rollout_is", "tis", "mis", "icepop"),
+    "importance_sampling_clip_max": ("vllm_importance_sampling_clip_max", "vllm_importance_sampling_cap", "tis_clip"),
+    "importance_sampling_clip_min": ("vllm_importance_sampling_clip_min",),
     "learning_rate": ("lr",),
     "num_generations": ("group_size",),
     "pass_at_k": ("k",),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from rlplay.algorithms.aggregation import AGGREGATIONS
 from rlplay.algorithms.choice import describe_choices
+from rlplay.algorithms.corrections import CORRECTIONS, REJECTIONS
 from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.surrogates import SURROGATES
+
+_CORRECTED = tuple(CORRECTIONS)[1:]
 
 OBJECTIVE: tuple[Knob, ...] = (
     Knob("importance_sampling_level", "Ratio level", "objective", "What the ratio new/old is computed for.",
@@ -74,6 +77,22 @@ OBJECTIVE: tuple[Knob, ...] = (
     Knob("off_policy_mask_threshold", "Off-policy mask", "objective",
          "Mean log(old/new) above which an answer with A < 0 is left out; empty: none.",
          "Bad answers that have become much less likely stop pushing.", 0.0, 100.0, 0.05),
+    Knob("importance_sampling_mode", "Sampler correction", "objective",
+         "Multiplies the surrogate by how much likelier the policy finds a token than the sampler did.",
+         describe_choices(CORRECTIONS)),
+    Knob("importance_sampling_clip_max", "Correction, at most", "objective",
+         "Largest factor of the sampler correction; empty: no bound.",
+         "Smaller: less variance, more bias.", 0.0, 1000.0, 0.5, needs=("importance_sampling_mode", _CORRECTED)),
+    Knob("importance_sampling_clip_min", "Correction, at least", "objective",
+         "Smallest factor of the sampler correction; empty: no bound.",
+         "With a mask: leaves out what the policy would hardly have said.", 0.0, 1.0, 0.1,
+         needs=("importance_sampling_mode", _CORRECTED)),
+    Knob("rollout_rs", "Sampler rejection", "objective",
+         "Leaves out of the loss where policy and sampler are too far apart, by an estimate of their KL.",
+         describe_choices(REJECTIONS)),
+    Knob("rollout_rs_threshold", "Rejection threshold", "objective",
+         "Largest divergence that stays in the loss; for a k1 the largest ratio, whose inverse is the smallest.",
+         "Smaller: leaves out more.", 0.00001, 1000.0, 1.5, True, needs=("rollout_rs", tuple(REJECTIONS)[1:])),
     Knob("entropy_coef", "Entropy bonus", "objective", "Weight of the mean entropy in the loss.",
          "Above 0: the policy keeps exploring. Too much: it never decides.", -1.0, 1.0, 0.005),
 )  # fmt: skip

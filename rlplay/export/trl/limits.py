@@ -49,7 +49,9 @@ def _unsupported(s: Settings) -> Iterator[str]:
         yield from _paid(s, found)
     if found is None:
         yield _without_trainer(s)
-    elif found[0] in ("GRPOTrainer", "GMPOTrainer"):
+    elif s.loss_type == "policy_gradient":
+        yield from _corrections(s, found[0])
+    if found is not None and found[0] in ("GRPOTrainer", "GMPOTrainer"):
         yield from _advantages(s)
         if found[0] == "GMPOTrainer":
             yield from _gmpo(s)
@@ -96,6 +98,17 @@ def _gmpo(s: Settings) -> Iterator[str]:
     for name, off in (("entropy_coef", 0), ("off_policy_mask_threshold", None)):
         if getattr(s, name) != off:
             yield f"{name}={written(getattr(s, name))}: TRL's GMPOTrainer has no such setting"
+
+
+def _corrections(s: Settings, trainer: str) -> Iterator[str]:
+    """What TRL's trainer does not do about a sampler that is not the policy."""
+    mode = s.importance_sampling_mode
+    if mode != "none" and trainer != "GRPOTrainer":
+        yield f"importance_sampling_mode={mode}: TRL's {trainer} does not correct for the sampler"
+    if s.correction_row.level == "geometric":
+        yield f"importance_sampling_mode={mode}: TRL's GRPOTrainer takes the ratio of tokens or of their product"
+    if s.rollout_rs != "none":
+        yield f"rollout_rs={s.rollout_rs}: TRL leaves tokens out by importance_sampling_mode only; verl has this"
 
 
 def _advantages(s: Settings) -> Iterator[str]:

@@ -50,6 +50,12 @@ def _grpo(s: Settings, kind: str) -> Iterator[Field]:
         {"mask_truncated_completions": s.mask_truncated_completions, "top_entropy_quantile": s.top_entropy_quantile,
          "off_policy_mask_threshold": s.off_policy_mask_threshold, "entropy_coef": s.entropy_coef}
     )  # fmt: skip
+    if s.importance_sampling_mode != "none":  # TRL corrects for vLLM, which the script does not use
+        yield note("TRL corrects with use_vllm=True, then as follows")
+        names = ("mode", "clip_max", "clip_min")
+        yield from (
+            f"vllm_importance_sampling_{name}={literal(getattr(s, f'importance_sampling_{name}'))}," for name in names
+        )
 
 
 def _bounds(s: Settings) -> dict[str, Any]:

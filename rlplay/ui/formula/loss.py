@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from rlplay.algorithms.equations import equation, in_loss, terms
+from rlplay.algorithms.corrections import factor
+from rlplay.algorithms.equations import correction, equation, in_loss, terms
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.numbers import compact, number
-from rlplay.trace.records import LEFT_OUT, CorrectionRule
+from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.format.number_cells import plain
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.action_value import action_value
@@ -27,8 +28,8 @@ def _of_rewards(s: Settings, numbers: TokenNumbers) -> list[Line]:
     lines = [_ratio(s, equations["w"], numbers)] if "w" in equations else []
     lines.append([(f"S = {equations['S']}", "plain")])
     lines += surrogate.filled(s, numbers)
-    if numbers.correction_rule is not None:
-        lines.append(_correction(numbers.correction_rule, numbers))
+    if right := _factor(s, numbers):
+        lines += _correction(s, right, numbers)
     if in_loss(s):
         lines.append(_divergence(equations["K"], numbers))
     lines += _weighted(s, numbers)
@@ -47,36 +48,36 @@ def _divergence(right: str, numbers: TokenNumbers) -> Line:
     return line if numbers.kl is None else [*line, (" = ", "plain"), (plain(numbers.kl, 3), "won")]
 
 
-def _correction(rule: CorrectionRule, numbers: TokenNumbers) -> Line:
-    """c, the factor that corrects for a sampler that is not quite the policy."""
-    line: Line = [(f"c = {corrected(rule)}", "plain")]
-    return line if numbers.correction is None else [*line, (" = ", "plain"), (plain(numbers.correction, 3), "won")]
+def _correction(s: Settings, right: str, numbers: TokenNumbers) -> list[Line]:
+    """c, the factor that corrects for a sampler that is not quite the policy, and its number on a line of its own if
+    the equation ends with a definition."""
+    line: Line = [(f"c = {right}", "plain")]
+    if numbers.correction is None:
+        itself = s.axes_known and numbers.dloss_dlogp is not None
+        return [[*line, (" = 1: the policy itself has sampled", "note")]] if itself else [line]
+    value: Line = [("= ", "plain"), (plain(numbers.correction, 3), "won")]
+    return [line, value] if ", ρ = " in right else [[*line, (" ", "plain"), *value]]
 
 
-def corrected(rule: CorrectionRule) -> str:
-    """How a correction is computed, from the old policy's and the sampler's log-probabilities."""
-    factor = "exp(Σ(ℓ_old − ℓ_sampler))" if rule.level == "sequence" else "exp(ℓ_old − ℓ_sampler)"
-    low, high = (None if bound is None else compact(bound) for bound in (rule.low, rule.high))
-    if low is None and high is None:
-        return factor
-    if rule.outside == "truncate":
-        inner = factor if low is None else f"max({low}, {factor})"
-        return inner if high is None else f"min({inner}, {high})"
-    beyond = [f"below {low}"] * (low is not None) + [f"above {high}"] * (high is not None)
-    return f"{factor}, 0 {' and '.join(beyond)}"
+def _factor(s: Settings, numbers: TokenNumbers) -> str:
+    """The equation of c, by the settings or by what a recording says of it; "" without one."""
+    rule = numbers.correction_rule
+    own = correction(s)
+    return own if own or rule is None else factor(rule.level, rule.outside, rule.low, rule.high) or "as recorded"
 
 
 def _weighted(s: Settings, numbers: TokenNumbers) -> list[Line]:
     """The token's contribution to L, and why it is zero if its surrogate was left out."""
     inner, filled, total = "S", "", surrogate.value(s, numbers)
+    multiplied = bool(_factor(s, numbers)) and not s.surrogate_row.takes_correction
     beta = s.beta if numbers.beta is None else numbers.beta
     if total is not None:
         filled = bracketed(total)
-        if numbers.correction_rule is not None and numbers.correction is not None:
+        if multiplied and numbers.correction is not None:
             filled, total = f"{plain(numbers.correction, 3)}·{filled}", numbers.correction * total
         if numbers.left_out:
             filled, total = "0", 0.0
-    if numbers.correction_rule is not None:
+    if multiplied:
         inner = "c·S"
     if in_loss(s):
         inner = f"({inner} + {compact(beta, 3)}·K)"

@@ -9,6 +9,7 @@ import numpy as np
 
 from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.choice import call_choice
+from rlplay.algorithms.corrections import logarithm
 from rlplay.algorithms.equations import symbols, used
 from rlplay.algorithms.expression_text import filled as written
 from rlplay.algorithms.own_trial import SURROGATE_ARGUMENTS
@@ -79,6 +80,8 @@ def _arguments(s: Settings, numbers: TokenNumbers) -> Mapping[str, Array] | None
         return None
     known = {name: np.atleast_2d(each) for name, each in values.items()}
     known["log_ratio"] = known["logprobs"] - known["old_logprobs"]
+    with np.errstate(divide="ignore"):
+        known["log_correction"] = logarithm(NumpyArrays, known.pop("correction", np.ones((1, 1))))
     missing = any(name in SURROGATE_ARGUMENTS and name not in known for name in used(s))
     return None if missing else known
 

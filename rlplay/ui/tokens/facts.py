@@ -217,6 +217,8 @@ class AnswerFacts:
         found = {"logprobs": now, "old_logprobs": self.sampled.old_logprobs, "ratio": ratio, "advantages": advantages}
         if self.ref is not None:
             found["ref_logprobs"] = self.ref
+        if self.update.credited is not None and self.update.credited.correction is not None:
+            found["correction"] = self.update.credited.correction
         return found | {"mask": self.sampled.mask == 1}
 
 
