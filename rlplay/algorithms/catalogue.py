@@ -226,6 +226,29 @@ PRESETS: dict[str, Preset] = {
             _GROUP | _TWO_STEPS | {"surrogate": "vespo"},
         ),
         Preset(
+            "dppo", "DPPO", "arXiv:2602.04879", "grpo",
+            "Bounds how far a token's probability moves, not its ratio: rare tokens may become many times likelier, "
+            "likely ones may not fall far.",
+            _GROUP | _TWO_STEPS | {"surrogate": "dppo_tv"},
+        ),
+        Preset(
+            "tis", "TIS", "Yao et al. 2025, fengyao.notion.site/off-policy-rl", "grpo",
+            "Multiplies each token's loss by how much likelier the policy finds it than the sampler did, at most 2. "
+            "Where the policy itself samples it is GRPO.",
+            _GROUP | _BY_ANSWER | {"importance_sampling_mode": "token_truncate", "importance_sampling_clip_max": 2.0},
+        ),
+        Preset(
+            "icepop", "IcePop", "Ling Team 2025, arXiv:2510.18855", "tis",
+            "Leaves out the tokens that policy and sampler disagree about, instead of cutting their factor.",
+            _GROUP | _BY_ANSWER | {"importance_sampling_mode": "token_mask", "importance_sampling_clip_max": 5.0,
+                                   "importance_sampling_clip_min": 0.5},
+        ),
+        Preset(
+            "mis", "MIS", "Liu et al. 2025, richardli.xyz/rl-collapse", "tis",
+            "Takes the factor of the whole answer, and leaves out answers whose factor is above 2.",
+            _GROUP | _BY_ANSWER | {"importance_sampling_mode": "sequence_mask", "importance_sampling_clip_max": 2.0},
+        ),
+        Preset(
             "lite-ppo", "Lite PPO", "Liu et al. 2025, arXiv:2508.08221", "grpo",
             "GRPO with two changes: the std is taken over the batch, and every token counts the same.",
             _GROUP | {"scale_rewards": "batch"},

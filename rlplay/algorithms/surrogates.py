@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rlplay.algorithms import dppo
 from rlplay.algorithms.choice import Choice, Chosen
 from rlplay.trace.numbers import compact
 
@@ -156,6 +157,15 @@ SURROGATES: dict[str, Surrogate] = {
                 "seq_mean_token_mean": "grpo", "token_mean": "dapo", "constant": "dr_grpo",
                 "seq_mean_token_sum": "luspo",
             },
+        ),
+        Surrogate(
+            "dppo_tv", dppo.dppo_tv, "0 once its probability has moved more than ε the way A pulls.",
+            "arXiv:2602.04879", verl="dppo_tv", gradient_zero=dppo.dppo_tv_state, clipped=dppo.tv_clipped,
+            unclipped=dppo.unclipped,
+        ),
+        Surrogate(
+            "dppo_kl", dppo.dppo_kl, "the same by the KL of the token against all others.", "arXiv:2602.04879",
+            verl="dppo_kl", gradient_zero=dppo.dppo_kl_state, clipped=dppo.kl_clipped, unclipped=dppo.unclipped,
         ),
         Surrogate(
             "trpo", ratio, "the same as ratio, within a KL limit.", "arXiv:1502.05477",

@@ -32,7 +32,7 @@ def ratio_and_clips(
     low, high = settings.clip_range
     known: dict[str, Any] = {
         "log_ratio": log_ratio, "mask": sampled, "advantages": padded(advantages, lengths), "epsilon": low,
-        "epsilon_high": high,
+        "epsilon_high": high, "logprobs": padded(logprobs, lengths), "old_logprobs": padded(old_logprobs, lengths),
     }  # fmt: skip
     level, surrogate = row(settings, "importance_sampling_level"), row(settings, "surrogate")
     weight = call_choice(level.compute, NumpyArrays, known, settings)

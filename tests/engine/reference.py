@@ -249,7 +249,9 @@ def _ratio(d: Any, a: Any, s: dict[str, Any]) -> tuple[Any, Any, Any]:
             return np.full(n, w), np.tile((w / n * inside)[:, None], (1, n)), bound
 
 
-def _surrogate(p: Any, o: Any, a: Any, w: Any, s: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
+def _surrogate(  # noqa: PLR0911
+    p: Any, o: Any, a: Any, w: Any, s: dict[str, Any]
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """Loss per token, its derivative by the own log-probability with w held, its derivative by w, clip state."""
     none, low = np.zeros(len(p)), s["epsilon"]
     high = low if s["epsilon_high"] is None else s["epsilon_high"]
@@ -265,6 +267,9 @@ def _surrogate(p: Any, o: Any, a: Any, w: Any, s: dict[str, Any]) -> tuple[Any, 
                 state = np.where((a < 0) & (w > s["delta"]), 2, state)
                 held = np.where(state == 2, s["delta"], held)
             return -held * a, none, np.where(state == 0, -a, 0.0), state
+        case "dppo_tv" | "dppo_kl":
+            state = _moved_too_far(p, o, a, np.where(a > 0, high, low), s["surrogate"])
+            return np.where(state == 0, -w * a, 0.0), none, np.where(state == 0, -a, 0.0), state
         case "cispo":
             capped = np.minimum(w, high)
             return -capped * a * p, -capped * a, none, none
@@ -278,6 +283,16 @@ def _surrogate(p: Any, o: Any, a: Any, w: Any, s: dict[str, Any]) -> tuple[Any, 
             decay = np.where(a >= 0, s["vespo_lambda_pos"], s["vespo_lambda_neg"])
             phi = np.exp(decay + k * whole - decay * math.exp(whole))
             return -phi * a * p, -phi * a, none, none
+
+
+def _moved_too_far(p: Any, o: Any, a: Any, bound: Any, surrogate: str) -> Any:
+    """DPPO's clip states: 1 or −1, the sign of A, beyond the bound on the side that A pulls to."""
+    now, before, side = np.exp(p), np.exp(o), np.where(a > 0, 1, -1)
+    moved = side * (now - before)
+    if surrogate == "dppo_kl":
+        kl_of_two = before * (o - p) + (1 - before) * np.log((1 - before) / (1 - now))
+        moved = np.where(moved > 0, kl_of_two, 0.0)
+    return np.where(moved > bound, side * (a != 0), 0)
 
 
 def _kl_term(p: Any, o: Any, r: Any, w: Any, s: dict[str, Any]) -> tuple[Any, Any, Any]:

@@ -24,6 +24,7 @@ RUNS: list[dict[str, Any]] = [
     {"algorithm": "gmpo", "num_iterations": 2, "epsilon": 0.05, "learning_rate": 1e-2},
     {"algorithm": "rloo", "num_iterations": 2, "learning_rate": 3e-3},
     {"algorithm": "cispo", "num_iterations": 2, "epsilon_high": 1.05, "learning_rate": 1e-2},
+    {"algorithm": "dppo", "num_iterations": 2, "epsilon": 0.01, "learning_rate": 1e-2},
     {"algorithm": "sapo", "num_iterations": 2, "learning_rate": 1e-2},
     {"algorithm": "vespo", "num_iterations": 2, "learning_rate": 1e-3},
     {"algorithm": "reinforce-baseline"},

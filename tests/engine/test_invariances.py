@@ -19,7 +19,7 @@ from rlplay.engine.policy_gradient import share_of
 from tests.engine.conftest import FROM_REWARDS
 from tests.parity import ours
 from tests.parity.case import precision
-from tests.parity.fixed import GENERATIONS, MAX_LENGTH, PROMPTS, Fixed, fixed
+from tests.parity.fixed import GENERATIONS, MAX_LENGTH, PROMPTS, Fixed, fixed, sampled_elsewhere
 
 seeds = st.integers(0, 10_000)
 algorithms = pytest.mark.parametrize("algorithm", FROM_REWARDS)
@@ -78,7 +78,7 @@ def test_a_reward_that_all_answers_to_a_prompt_share_teaches_nothing(
 @few
 @given(seeds, st.randoms(use_true_random=False))
 def test_the_order_of_answers_does_not_matter(algorithm: str, seed: int, random: Any) -> None:
-    batch = fixed(torch.float64, seed)
+    batch = sampled_elsewhere(fixed(torch.float64, seed), seed)
     order = torch.tensor(random.sample(range(len(batch.group)), len(batch.group)))
 
     def shuffled(value: Any) -> Any:
@@ -93,7 +93,7 @@ def test_the_order_of_answers_does_not_matter(algorithm: str, seed: int, random:
 @few
 @given(seeds, st.integers(1, 5))
 def test_padding_does_not_matter(algorithm: str, seed: int, extra: int) -> None:
-    batch = fixed(torch.float64, seed)
+    batch = sampled_elsewhere(fixed(torch.float64, seed), seed)
 
     def widened(value: Any) -> Any:
         if not isinstance(value, Tensor) or value.shape[1:] != (MAX_LENGTH,):
@@ -106,14 +106,14 @@ def test_padding_does_not_matter(algorithm: str, seed: int, extra: int) -> None:
     same(one, {name: value[:, :MAX_LENGTH] if value.dim() else value for name, value in other.items()})
 
 
-READ = ("logprobs", "old", "ref", "values", "entropy")
+READ = ("logprobs", "old", "ref", "values", "entropy", "sampling")
 
 
 @algorithms
 @few
 @given(seeds)
 def test_what_the_policy_thinks_of_an_environments_tokens_does_not_matter(algorithm: str, seed: int) -> None:
-    batch = fixed(torch.float64, seed)
+    batch = sampled_elsewhere(fixed(torch.float64, seed), seed)
     batch = replace(batch, environment=batch.mask & ~batch.holes)
     changed = {name: getattr(batch, name) - batch.environment * 0.7 for name in READ}
     one, other = (run(b, algorithm=algorithm, **harder(algorithm)) for b in (batch, replace(batch, **changed)))

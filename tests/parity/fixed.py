@@ -101,4 +101,4 @@ def fixed(dtype: torch.dtype, seed: int, drift: float = 0.3) -> Fixed:
 def sampled_elsewhere(batch: Fixed, seed: int) -> Fixed:
     """The batch as another program sampled it: a token's log-probability there differs by 0.3, an answer's by more."""
     noise = torch.randn(*batch.old.shape, generator=torch.Generator().manual_seed(1000 + seed), dtype=torch.float32)
-    return replace(batch, sampling=batch.old - 0.3 * noise.to(batch.old.dtype))
+    return replace(batch, sampling=(batch.old.float() - 0.3 * noise).to(batch.old.dtype))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
@@ -14,14 +15,19 @@ from torch import Tensor
 from rlplay.algorithms import returns, scales
 from rlplay.algorithms.aggregation import token_weights
 from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.corrections import REJECTIONS
 from rlplay.algorithms.credit import advantages
 from rlplay.algorithms.divergences import ESTIMATORS, ziegler
+from rlplay.algorithms.settings import Settings
+from rlplay.engine.batch import Batch
+from rlplay.engine.correct import correct, correction_metrics
 from rlplay.engine.credit_phase import on_last
 from rlplay.engine.objective import Inputs, objective, value_loss
 from rlplay.engine.tensors import Tensors, group_statistics
 from tests.parity import record_verl as verl
 from tests.parity.case import Case, Pairs
-from tests.parity.ours import SIZES
+from tests.parity.fixed import fixed
+from tests.parity.ours import SIZES, as_batch
 
 
 @cache
@@ -113,6 +119,54 @@ def policy(name: str, of_sequence: bool, b: Any, **settings: Any) -> dict[str, T
     return found
 
 
+def divergence_clip(name: str, b: Any) -> dict[str, Tensor]:
+    """DPPO. verl's loss is Σ ∂L/∂ℓ·ℓ, because it holds the weight of ℓ constant; rlplay's is that of the ratio."""
+    bounds = {"epsilon": verl.DPPO["clip_ratio_low"], "epsilon_high": verl.DPPO["clip_ratio_high"]}
+    knobs = resolve(SIZES | bounds | {"algorithm": "dppo", "surrogate": name})
+    now = b.logprobs.clone().requires_grad_()
+    weights = token_weights(
+        Tensors, knobs.aggregation, b.mask, b.mask.to(torch.get_default_dtype()), knobs.max_completion_length
+    )
+    terms = objective(Inputs(now, b.old.clamp(max=verl.MOST), None, b.stream), weights, knobs, 0.0)
+    (gradient,) = torch.autograd.grad(terms.loss, now)
+    return {
+        f"{name}/loss": (gradient * b.logprobs).sum(),
+        f"{name}/dloss_dlogp": gradient,
+        f"{name}/actor/pg_clipfrac": (terms.clip_state[b.mask] != 0).double().mean(),
+    }
+
+
+def corrected(name: str, b: Any) -> dict[str, Tensor]:
+    """The factor of a sampler; verl's is 0 where nothing was sampled."""
+    level, _, outside = name.partition(" ")
+    low, _, high = str(verl.FACTORS[name]).rpartition("_")
+    word = f"{level}_{'mask' if outside else 'truncate'}"
+    s = resolve({"importance_sampling_mode": word, "importance_sampling_clip_max": high,
+                 "importance_sampling_clip_min": low or None})  # fmt: skip
+    batch = _with_sampler(b, s)
+    assert batch.correction is not None
+    return {f"rollout_is {name}/factor": batch.correction * b.holes}
+
+
+def rejected(option: str, b: Any) -> dict[str, Tensor]:
+    """What stays in the loss, and the share that does not."""
+    s = resolve({"rollout_rs": option, "rollout_rs_threshold": verl.REJECTED[option[-2:]]})
+    batch = _with_sampler(b, s)
+    assert batch.rejected is not None
+    share = correction_metrics(batch, s)["sampling/importance_sampling_ratio/masked"]
+    return {
+        f"rollout_rs {option}/kept": (b.holes & ~batch.rejected).to(torch.get_default_dtype()),
+        f"rollout_rs {option}/masked_fraction": torch.tensor(share, dtype=torch.double),
+    }
+
+
+def _with_sampler(b: Any, settings: Settings) -> Batch:
+    plain = fixed(b.old.dtype, 0)
+    found = as_batch(replace(plain, old=b.old, sampling=b.sampling, mask=b.mask, environment=b.mask & ~b.holes))
+    correct(found, settings)
+    return found
+
+
 def in_reward(b: Any) -> dict[str, Tensor]:
     """Token rewards less β·k1."""
     return {"kl in reward/stream": b.stream - verl.KL_COEF * ESTIMATORS["k1"].compute(Tensors, b.ref - b.old)}
@@ -150,6 +204,9 @@ ROWS: list[tuple[str, Own]] = [
     ("GSPO", partial(policy, "gspo", True, algorithm="gspo")),
     ("GMPO", partial(policy, "gmpo", True, algorithm="gmpo")),
     ("SAPO", partial(policy, "sapo", False, algorithm="sapo")),
+    *((f"DPPO ({name})", partial(divergence_clip, name)) for name in ("dppo_tv", "dppo_kl")),
+    *(("Sampler corrected (rollout_is)", partial(corrected, name)) for name in verl.FACTORS),
+    *(("Sampler rejected (rollout_rs)", partial(rejected, name)) for name in REJECTIONS if name != "none"),
     # verl clamps the weight to [1 − ε, 1 + ε_high]; recorded with ε = 1 only the upper bound is left, TRL's cap.
     ("CISPO", partial(policy, "cispo", False, algorithm="cispo", epsilon_high=1 + verl.CLIPS["clip_ratio_high"])),
     ("Policy gradient (gpg)", partial(policy, "gpg", False, algorithm="a2c")),

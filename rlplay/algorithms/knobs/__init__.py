@@ -20,7 +20,8 @@ KNOBS: dict[str, Knob] = {
 
 OTHER_NAMES = {
     "beta": ("β", "b", "kl_coef"),
-    "epsilon": ("ε", "e", "cliprange"),
+    "epsilon": ("ε", "e", "cliprange", "clip_ratio_low", "dppo_mask_low", "delta_low"),
+    "epsilon_high": ("clip_ratio_high", "dppo_mask_high", "delta_high"),
     "importance_sampling_mode": ("vllm_importance_sampling_mode", "rollout_is", "tis", "mis", "icepop"),
     "importance_sampling_clip_max": ("vllm_importance_sampling_clip_max", "vllm_importance_sampling_cap", "tis_clip"),
     "importance_sampling_clip_min": ("vllm_importance_sampling_clip_min",),

@@ -36,7 +36,8 @@ def explain_clipped(s: Settings, state: int) -> str:
     """Why a token in this clip state has zero gradient, in one sentence."""
     head = why_clipped(s, TokenNumbers(clip_state=state))[0]
     reason = head.partition(": ")[2]
-    return f"Here {reason}: its ratio has reached the bound, so its surrogate gradient is zero."
+    what = "ratio" if s.surrogate_row.band or s.level_row.band else "probability"
+    return f"Here {reason}: its {what} has reached the bound, so its surrogate gradient is zero."
 
 
 def explain_none(update: Update | None, s: Settings, adjustable: bool = True) -> str:
@@ -95,6 +96,8 @@ def _why_unclipped(ratio: Array, s: Settings) -> str:
     """Why no ratio is clipped although ratios have moved."""
     if s.level_row.band:
         return "no token's log-ratio has passed the bound on the side that its advantage pushes it to"
+    if not s.surrogate_row.band:
+        return "no token's probability has passed the bound on the side that its advantage pushes it to"
     low, high, places = 1 - s.clip_range[0], 1 + s.clip_range[1], digits(s)
     outside = int(((ratio < low) | (ratio > high)).sum())
     band = f"the band {compact(low)} … {compact(high)}"
