@@ -183,8 +183,9 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         "surrogate=trpo needs gradient_checkpointing=off: it differentiates its pass twice",
     )
     yield (
-        not trpo or (s.importance_sampling_level == "token" and not s.entropy_coef),
-        "surrogate=trpo needs importance_sampling_level=token and entropy_coef=0: its line search measures Σ w·A alone",
+        not trpo or (s.importance_sampling_level == "token" and not s.entropy_in_loss),
+        "surrogate=trpo needs importance_sampling_level=token and no entropy bonus: its line search measures Σ w·A "
+        "alone",
     )
     yield (
         not trpo or s.importance_sampling_mode == "none",
@@ -216,6 +217,10 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         "kl_ctrl=ppo needs kl_anchor=old: it aims at the KL of one update",
     )
     yield (s.kl_ctrl != "ziegler" or s.kl_anchor == "ref", "kl_ctrl=ziegler needs kl_anchor=ref: it aims at the drift")
+    yield (
+        s.entropy_coef_min <= s.entropy_coef_max,
+        "entropy_coef_min is above entropy_coef_max: an adaptive bonus stays between them",
+    )
     completions = s.num_prompts * s.num_generations
     yield (
         s.num_minibatches <= completions,

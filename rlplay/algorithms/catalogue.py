@@ -60,6 +60,7 @@ _NEUTRAL: SomeSettings = {
     "importance_sampling_clip_min": None,
     "rollout_rs": "none",
     "entropy_coef": 0.0,
+    "use_adaptive_entropy": False,
     "num_iterations": 1,
     "num_minibatches": 1,
     "loss_type": "policy_gradient",

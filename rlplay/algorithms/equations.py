@@ -87,6 +87,7 @@ def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "L", _loss(s)
     yield "limit", f"mean over tokens of {kl_limit(s)}" if s.kl_placement == "constraint" else ""
     yield "β", _controller(s)
+    yield "η", _entropy_controller(s)
     yield "L_V", _value_loss(s)
     yield "counts", _kept(s)
 
@@ -132,7 +133,7 @@ def in_loss(s: Settings) -> bool:
 
 def other_loss_terms(s: Settings) -> tuple[str, ...]:
     """The other terms of the policy's loss, which also act on clipped tokens and on tokens without advantage."""
-    acting = (("the KL term", in_loss(s)), ("the entropy bonus", s.entropy_coef != 0))
+    acting = (("the KL term", in_loss(s)), ("the entropy bonus", s.entropy_in_loss))
     return tuple(name for name, acts in acting if acts)
 
 
@@ -238,7 +239,9 @@ def _loss(s: Settings) -> str:
     inner = "c·S" if factored(s) else "S"
     inner = f"({inner} + {beta}·K)" if in_loss(s) else inner
     text = f"{row(s, 'aggregation').sum.format(longest=s.max_completion_length)} {inner}"
-    if s.entropy_coef:
+    if s.use_adaptive_entropy:
+        text += " − η·mean entropy"
+    elif s.entropy_coef:
         text += f" {'−' if s.entropy_coef > 0 else '+'} {compact(abs(s.entropy_coef))}·mean entropy"
     return f"{text} + {compact(s.vf_coef)}·L_V" if s.baseline == "value" else text
 
@@ -253,6 +256,17 @@ def _controller(s: Settings) -> str:
         case "ppo":
             low, high = compact(s.target_kl / 1.5, 3), compact(s.target_kl * 1.5, 3)
             return f"β/2 after an update with KL < {low}, 2β with KL > {high}, from {compact(s.beta)}"
+
+
+def _entropy_controller(s: Settings) -> str:
+    if not s.use_adaptive_entropy:
+        return ""
+    step, target = compact(s.entropy_coef_delta), compact(s.entropy_target)
+    bounds = f"{compact(s.entropy_coef_min)} … {compact(s.entropy_coef_max)}"
+    return (
+        f"η + {step} after a step with entropy ≤ {target}, else η − {step}, within {bounds}, from "
+        f"{compact(s.entropy_coef)}; 0 in L unless the last step had entropy ≤ {target}"
+    )
 
 
 def _value_loss(s: Settings) -> str:

@@ -142,6 +142,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rollout_rs: RejectionName = "none"
     rollout_rs_threshold: float = 2.0
     entropy_coef: float = 0.0
+    use_adaptive_entropy: bool = False
+    entropy_coef_min: float = 0.0
+    entropy_coef_max: float = 1.0
+    entropy_coef_delta: float = 0.005
+    entropy_target: float = 0.2
     num_iterations: int = 1
     num_minibatches: int = 1
     per_device_train_batch_size: int = 0
@@ -192,6 +197,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def reads_reference(self) -> bool:
         """Whether a policy gradient's reward or loss may read the reference's log-probabilities."""
         return (self.beta > 0 and self.kl_placement in ("loss", "reward")) or names_file("surrogate", self.surrogate)
+
+    @property
+    def entropy_in_loss(self) -> bool:
+        """Whether the loss of a policy gradient may have an entropy bonus."""
+        return self.entropy_coef != 0 or self.use_adaptive_entropy
 
     @property
     def kind(self) -> Kind:

@@ -82,7 +82,7 @@ _GROUPS = ("algorithm", "sampling", "credit", "objective", "update", "preference
 
 def _one(name: str) -> Iterator[str]:
     from rlplay.algorithms.knobs import KNOBS
-    from rlplay.algorithms.setting_values import takes
+    from rlplay.algorithms.setting_values import shown, takes
 
     knob = KNOBS[name]
     yield f"{knob.title}   {name}, group {knob.group}"
@@ -92,7 +92,7 @@ def _one(name: str) -> Iterator[str]:
     yield from _wrapped("Effect", knob.effect)
     if knob.needs is not None:
         other, values = knob.needs
-        yield from _wrapped("Needs", f"{other}={' or '.join(values)}; otherwise it has no effect")
+        yield from _wrapped("Needs", f"{other}={' or '.join(map(shown, values))}; otherwise it has no effect")
 
 
 def _wrapped(title: str, text: str) -> Iterator[str]:

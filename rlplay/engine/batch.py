@@ -111,7 +111,7 @@ class TokenBatch:
 
 @dataclass
 class Passes:
-    """How a batch is being trained on: the settings, β and pass (from 0) of its optimizer steps.
+    """How a batch is being trained on: the settings, β, weight of the entropy bonus and pass (from 0) of its steps.
 
     `logprobs`, `values` and `entropy` [N, L], on the CPU, are each completion's at the last step that saw it, those
     when sampled before one did; `values` None without a value head, `entropy` None once a step has gone by that did
@@ -121,6 +121,7 @@ class Passes:
 
     settings: Settings
     beta: float
+    entropy_coef: float
     epoch: int
     logprobs: Tensor
     values: Tensor | None
@@ -128,12 +129,13 @@ class Passes:
     moved: bool = False
 
     @classmethod
-    def begun(cls, batch: Batch, settings: Settings, beta: float) -> Passes:
+    def begun(cls, batch: Batch, settings: Settings, beta: float, entropy_coef: float) -> Passes:
         """Before the first step, when the policy is still the one that sampled."""
         logprobs, entropy, *values = batch.on_host(
             "old_logprobs", "entropy", *(["values"] if batch.values is not None else [])
         )
-        return cls(settings, beta, 0, logprobs.clone(), values[0].clone() if values else None, entropy.clone())
+        critic = values[0].clone() if values else None
+        return cls(settings, beta, entropy_coef, 0, logprobs.clone(), critic, entropy.clone())
 
     def seen(self, rows: Tensor, logprobs: Tensor, values: Tensor | None, entropy: Tensor | None, first: bool) -> None:
         """Take what an optimizer step has read of the completions `rows`; the `first` reads the policy that sampled."""

@@ -60,7 +60,7 @@ class Terms:
 
 def objective(
     inputs: Inputs, weights: Tensor, settings: Settings, beta: float,
-    keep: Tensor | None = None, bonus: Tensor | None = None,
+    keep: Tensor | None = None, bonus: Tensor | None = None, entropy_coef: float = 0.0,
 ) -> Terms:  # fmt: skip
     """loss = Σ_t weight_t·(keep_t·surrogate_t + β·kl_t) − entropy_coef·Σ_t bonus_t·H_t.
 
@@ -86,8 +86,8 @@ def objective(
         token_kl = torch.where(inside, _divergence(inputs, known.by_name["ratio"], inside, settings), 0.0)
         kl_loss = beta * (weights * token_kl).sum()
         loss = loss + kl_loss
-    if settings.entropy_coef and inputs.entropy is not None and bonus is not None:
-        loss = loss - settings.entropy_coef * (bonus * inputs.entropy).sum()
+    if entropy_coef and inputs.entropy is not None and bonus is not None:
+        loss = loss - entropy_coef * (bonus * inputs.entropy).sum()
     state = _clip_state(known, surrogate, inputs.logprobs, inside, settings)
     return Terms(loss, policy_loss, kl_loss, kept, known.by_name["ratio"], state, token_kl)
 

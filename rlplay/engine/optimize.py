@@ -18,6 +18,7 @@ from rlplay.algorithms.own_choices import is_own, place
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.agreement import precision
 from rlplay.engine.batch import Batch, Passes
+from rlplay.engine.entropy_bonus import adapt
 from rlplay.engine.state import Halt, State
 from rlplay.engine.stopwatch import spent_on, timed
 from rlplay.engine.transfer import to_device, to_host
@@ -76,12 +77,13 @@ def optimize(
     """
     settings, step = state.settings, 0
     trpo = settings.loss_type == "policy_gradient" and settings.surrogate_row.trust_region
-    batch.passes = Passes.begun(batch, settings, state.kl_coef)
+    batch.passes = Passes.begun(batch, settings, state.kl_coef, state.entropy_coef)
     for epoch in range(settings.num_iterations):
         batch.passes.epoch = epoch
         parts = minibatches(items, settings.num_minibatches, seed, batch.update, epoch)
         for minibatch, part in enumerate(parts):
             state.optimizer.zero_grad(set_to_none=True)
+            batch.passes.entropy_coef = state.entropy_coef
             seen = gradients(part)
             # The trust region bounds TRPO's step; a shortened gradient would shrink the predicted gain.
             grad_norm = checked_norm(batch.update, state, seen, 0.0 if trpo else settings.max_grad_norm)
@@ -95,7 +97,7 @@ def optimize(
             with spent_on("step"):
                 state.optimizer.step()
             batch.passes.seen(seen.rows, seen.logprobs, seen.values, seen.entropy, step == 0)
-            metrics = seen.metrics | {"grad_norm": grad_norm, "learning_rate": rate} | found
+            metrics = seen.metrics | {"grad_norm": grad_norm, "learning_rate": rate} | found | adapt(state, seen)
             batch.step_metrics.append(metrics)
             yield stepped(batch, seen, metrics, step, (epoch, settings.num_iterations), (minibatch, len(parts)))
             step += 1

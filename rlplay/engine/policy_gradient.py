@@ -65,7 +65,7 @@ def without_gradient(batch: Batch, rows: Tensor, share: Share, state: State) -> 
     """
     settings = state.settings
     in_loss = state.kl_coef if settings.kl_placement == "loss" else 0.0
-    others = in_loss or settings.entropy_coef or batch.values is not None
+    others = in_loss or settings.entropy_in_loss or batch.values is not None
     if others or settings.surrogate_row.trust_region or is_own(settings.surrogate):
         return torch.zeros_like(rows, dtype=torch.bool)
     (advantages,) = batch.on_host("advantages")
@@ -85,7 +85,7 @@ def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMi
     else:
         old, advantages = (values[rows] for values in batch.on_host("old_logprobs", "advantages"))
         inputs = Inputs(old, old, None, advantages)  # a loss that reads the reference has a gradient
-    terms = objective(inputs, share.weights, state.settings, state.kl_coef, share.keep, share.bonus)
+    terms = objective(inputs, share.weights, state.settings, state.kl_coef, share.keep, share.bonus, state.entropy_coef)
     for parameter in state.lm.policy.parameters():
         if parameter.requires_grad and parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)  # Adam moves on by its momentum where a gradient is 0
@@ -148,7 +148,7 @@ def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> Trained
     settings = state.settings
     there, share = _on_device(batch, rows, share)
     inputs, values = inputs_of(batch, rows, there, state)
-    terms = objective(inputs, share.weights, settings, state.kl_coef, share.keep, share.bonus)
+    terms = objective(inputs, share.weights, settings, state.kl_coef, share.keep, share.bonus, state.entropy_coef)
     loss, losses = terms.loss, {}
     if values is not None:
         assert batch.values is not None
@@ -212,12 +212,12 @@ def inputs_of(batch: Batch, rows: Tensor, there: Tensor, state: State) -> tuple[
             # TRPO's gradient is the surrogate's alone; the value loss fits only the head.
             features = chunk.hidden.detach() if settings.surrogate_row.trust_region else chunk.hidden
             values.append((chunk.rows, chunk.spread(state.value_head(widened(features)).squeeze(-1))))
-        if batch.anchor is None and not settings.entropy_coef:
+        if batch.anchor is None and not settings.entropy_in_loss:
             continue
         whole = (widened(chunk.logits) / batch.temperature).log_softmax(-1)
         if batch.anchor is not None:
             distributions.append((chunk.rows, chunk.spread(whole)))
-        if settings.entropy_coef:
+        if settings.entropy_in_loss:
             entropies.append((chunk.rows, chunk.spread(-(whole.exp() * whole).sum(-1))))
     ref_logprobs = None if batch.ref_logprobs is None else batch.ref_logprobs[there]
     inputs = Inputs(

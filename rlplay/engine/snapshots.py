@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 
 import torch
@@ -15,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from rlplay.algorithms.entropy_control import EntropyControl
 from rlplay.engine import ranks
 from rlplay.engine.log_softmax import widened
 from rlplay.engine.model import POLICY, VALUE
@@ -244,6 +246,7 @@ def _contents(state: State) -> dict[str, Tensor]:
             tensors[f"{key}/{name}"] = value
     tensors["num_tokens"] = torch.tensor(state.num_tokens)
     tensors["kl_coef"] = torch.tensor(state.adapted, dtype=torch.double)
+    tensors["entropy_coef"] = torch.tensor(astuple(state.entropy), dtype=torch.double)
     return tensors
 
 
@@ -308,6 +311,7 @@ def restore(state: State, path: Path, update: int) -> None:
     state.num_tokens = int(tensors["num_tokens"])
     adapted, start = tensors["kl_coef"].tolist() if "kl_coef" in tensors else (0.0, 0.0)
     state.adapted = adapted, start
+    state.entropy = EntropyControl(*tensors["entropy_coef"].tolist()) if "entropy_coef" in tensors else EntropyControl()
     state.update = update
 
 
@@ -318,7 +322,7 @@ def restart(state: State) -> None:
     state.without_reward_model()
     state.optimizer = new_optimizer(state.parameters, state.settings)
     state.update = state.num_tokens = 0
-    state.adapted = 0.0, 0.0
+    state.adapted, state.entropy = (0.0, 0.0), EntropyControl()
 
 
 def to_drop(sizes: dict[int, int], budget: int) -> list[int]:

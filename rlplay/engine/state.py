@@ -10,6 +10,7 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
+from rlplay.algorithms.entropy_control import EntropyControl
 from rlplay.algorithms.schedules import share
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch
@@ -60,6 +61,7 @@ class State:
     tasks: list[Task] = field(default_factory=list)  # of the stages
     num_tokens: int = 0
     adapted: tuple[float, float] = (0.0, 0.0)  # β as a controller has adapted it, and the setting it started from
+    entropy: EntropyControl = field(default_factory=EntropyControl)  # the weight of the entropy bonus, as it adapts
     batch: Batch | None = None  # the one at hand, for questions about it
     parameters: dict[str, Tensor] = field(default_factory=dict)
     reward_model: nn.Module | None = None  # a `RewardModel`, once one is trained
@@ -109,7 +111,7 @@ class State:
             self.lm.reference.off = False
         forget_values(self.value_head)
         self.optimizer = new_optimizer(self.parameters, self.settings)
-        self.adapted = 0.0, 0.0
+        self.adapted, self.entropy = (0.0, 0.0), EntropyControl()
         self.stage = stage
 
     def adopt(self, model: nn.Module) -> None:
@@ -134,6 +136,11 @@ class State:
         """β as it is used now: the setting, or what a controller has made of it since it was set."""
         adapted, start = self.adapted
         return adapted if self.settings.kl_ctrl != "fixed" and start == self.settings.beta else self.settings.beta
+
+    @property
+    def entropy_coef(self) -> float:
+        """The weight of the entropy bonus in the next optimizer step."""
+        return self.entropy.used(self.settings)
 
     @classmethod
     def fresh(cls, lm: LanguageModel, task: Task, settings: Settings) -> State:

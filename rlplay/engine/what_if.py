@@ -50,20 +50,22 @@ def what_if(state: State, settings: Settings, changes: SomeSettings, seed: int) 
     if batch.update <= state.update if learned is None else learned.settings.loss_type != "policy_gradient":
         # Of an earlier stage; pairs without a label are not even passed over.
         raise ValueError("the last answers have no rewards; those of this stage come with its first update")
-    passes = learned or Passes.begun(batch, state.settings, state.kl_coef)
+    passes = learned or Passes.begun(batch, state.settings, state.kl_coef, state.entropy_coef)
     wanted = apply_all(settings, changes)
     allow_functions(wanted)
     held = {name: getattr(passes.settings, name) for name, knob in KNOBS.items() if knob.group in _FIXED}
     new = msgspec.structs.replace(wanted, **held)
     asked = dataclasses.replace(state, settings=new, adapted=(passes.beta, passes.settings.beta))
+    adapting = passes.settings.use_adaptive_entropy and new.use_adaptive_entropy
+    bonus = passes.entropy_coef if adapting else state.entropy.used(new)
     if (needed := next(_missing(batch, passes, new), None)) is not None:
         raise ValueError(needed)
     other = _reweighted(batch, asked)
     given = assigned(other, new, asked.kl_coef)
-    before = _steps(batch, passes, passes.settings, passes.beta, seed)
+    before = _steps(batch, passes, passes.settings, (passes.beta, passes.entropy_coef), seed)
     critic = batch.values if new.baseline == "value" else None
     other = dataclasses.replace(other, advantages=given.advantages, returns=given.returns, values=critic)
-    after = _steps(other, passes, new, asked.kl_coef, seed)
+    after = _steps(other, passes, new, (asked.kl_coef, bonus), seed)
     return Imagined(
         changes=changes,
         update=batch.update,
@@ -93,8 +95,8 @@ def _missing(batch: Batch, passes: Passes, new: Settings) -> Iterator[str]:
         yield "kl_estimator=full needs a forward pass for whole distributions, which the next update makes"
     if new.kl_estimator == "full" and new.kl_placement == "reward" and batch.exact_kl is None:
         yield "kl_estimator=full needs a forward pass for whole distributions, which the next update makes"
-    if new.entropy_coef and passes.entropy is None:
-        yield "entropy_coef needs a forward pass for whole distributions, which the next update makes"
+    if new.entropy_in_loss and passes.entropy is None:
+        yield "an entropy bonus needs a forward pass for whole distributions, which the next update makes"
 
 
 def _reweighted(batch: Batch, state: State) -> Batch:
@@ -112,18 +114,22 @@ def _reweighted(batch: Batch, state: State) -> Batch:
     return dataclasses.replace(batch, rewards=rewards, outcomes=rewards, parts=parts, weights=weights)
 
 
-def _steps(batch: Batch, passes: Passes, settings: Settings, beta: float, seed: int) -> list[Stepped]:
-    """The loss of every minibatch of the pass, as an optimizer step would record it."""
+def _steps(batch: Batch, passes: Passes, settings: Settings, weights: tuple[float, float], seed: int) -> list[Stepped]:
+    """The loss of every minibatch of the pass, as an optimizer step would record it; `weights` are β and that of the
+    entropy bonus."""
     parts = minibatches(len(batch.group), passes.settings.num_minibatches, seed, batch.update, passes.epoch)
-    return [_step(batch, number, rows, passes, settings, beta) for number, rows in enumerate(parts)]
+    return [_step(batch, number, rows, passes, settings, weights) for number, rows in enumerate(parts)]
 
 
 def _loss(steps: list[Stepped]) -> float:
     return float(np.mean([step.metrics["loss"] for step in steps]))
 
 
-def _step(batch: Batch, number: int, rows: Tensor, passes: Passes, settings: Settings, beta: float) -> Stepped:
+def _step(
+    batch: Batch, number: int, rows: Tensor, passes: Passes, settings: Settings, weights: tuple[float, float]
+) -> Stepped:
     """All of it on the CPU, where what a step has seen is."""
+    beta, bonus = weights
     names = [name for name in _READ if getattr(batch, name) is not None]
     known = {name: values[rows] for name, values in zip(names, batch.on_host(*names), strict=True)}
     share = share_of(batch, rows, settings)
@@ -132,7 +138,7 @@ def _step(batch: Batch, number: int, rows: Tensor, passes: Passes, settings: Set
     with torch.enable_grad():
         own = passes.logprobs[rows].detach().requires_grad_()
         inputs = Inputs(own, old_logprobs, ref_logprobs, known["advantages"], entropy=entropy)
-        terms = objective(inputs, share.weights, settings, beta, share.keep, share.bonus)
+        terms = objective(inputs, share.weights, settings, beta, share.keep, share.bonus, bonus)
         dkl_dlogp = kl_gradient(terms, own)
         (gradient,) = torch.autograd.grad(terms.loss, own)
     (seen,) = brought([seen_of(rows, own, terms, share, gradient, dkl_dlogp)])

@@ -83,7 +83,7 @@ _CANCELS = {
 def _loss_is_penalty(run: Evidence) -> Normal | None:
     """Where the advantages cancel exactly, the loss is the KL penalty, which rises as the policy learns."""
     chosen, losses, kls = run.settings, run.known("loss"), run.known("kl")
-    penalty = run.stated("beta") and chosen.beta > 0 and chosen.kl_placement == "loss" and chosen.entropy_coef == 0
+    penalty = run.stated("beta") and chosen.beta > 0 and chosen.kl_placement == "loss" and not chosen.entropy_in_loss
     centred = BASELINES[chosen.baseline].siblings
     if run.kind != "rewards" or not (penalty and centred and _lengths_alike(run) and _one_step(run)):
         return None

@@ -82,6 +82,11 @@ _ROWS = (
     Metric("kl_coef", "KL weight β", "the β that the update used", "",
            "kl_ctrl adapts it after each update: up if the KL is above target_kl, down if below. PPO's rule allows a "
            "factor of 1.5 either way."),
+    Metric("entropy_coef", "Entropy bonus η", "mean over the steps of η after the step", "",
+           "It rises by entropy_coef_delta where a step's tokens have an entropy of at most entropy_target, and falls "
+           "where they have more."),
+    Metric("entropy_coef_used", "Entropy bonus used", "mean over the steps of η in the loss", "",
+           "0 after a step with an entropy above entropy_target, and in the first step."),
     Metric("kl_old_exact", "KL of the step", "mean over all sampled tokens of Σ_v p_old·log(p_old/p_new)", "nats",
            "TRPO's constraint, summed over the whole vocabulary and never above max_kl. 0 means that no step was "
            "accepted."),

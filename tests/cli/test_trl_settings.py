@@ -84,6 +84,7 @@ REFUSED: list[tuple[Given, str]] = [
     ({"algorithm": "gmpo", "beta": 0.1, "kl_placement": "loss"}, "use_bias_correction_kl=on"),
     ({"algorithm": "gmpo", "top_entropy_quantile": 0.5}, "top_entropy_quantile=0.5"),
     ({"algorithm": "gmpo", "entropy_coef": 0.01}, "entropy_coef=0.01"),
+    ({"algorithm": "gmpo", "use_adaptive_entropy": True}, "use_adaptive_entropy=true"),
     ({"algorithm": "gmpo", "baseline": "leave_one_out"}, "baseline=leave_one_out"),
     ({"algorithm": "rloo", "baseline": "group_mean"}, "importance_sampling_level=sequence_sum"),
     ({"algorithm": "orpo"}, "loss_type=orpo: TRL's ORPOTrainer also imitates the prompts"),

@@ -139,6 +139,7 @@ def test_a_batch_in_parts_gives_the_same_loss_and_gradient(algorithm: str, seed:
                 inputs = Inputs(
                     now[part], fixture.old[part], fixture.ref[part], advantages[part], entropy=fixture.entropy[part]
                 )
-                loss = loss + objective(inputs, share.weights, knobs, knobs.beta, share.keep, share.bonus).loss
+                terms = objective(inputs, share.weights, knobs, knobs.beta, share.keep, share.bonus, knobs.entropy_coef)
+                loss = loss + terms.loss
             found.append((loss.detach(), torch.autograd.grad(loss, now)[0]))
     torch.testing.assert_close(found[0], found[1], atol=1e-12, rtol=1e-12)

@@ -127,6 +127,40 @@ def test_an_adapted_beta_is_recorded_survives_a_rewind_and_yields_to_the_knob(st
     driver.close()
 
 
+def test_an_adapted_entropy_bonus_is_recorded_survives_a_rewind_and_yields_to_the_knob(start: Start) -> None:
+    given = {"use_adaptive_entropy": True, "entropy_coef": 0.1, "entropy_coef_delta": 0.03, "entropy_target": 20.0,
+             "num_minibatches": 2}  # fmt: skip
+    driver, records = updates(start, 3, **given)
+
+    def metrics(name: str) -> list[list[float]]:
+        steps = records_of(Stepped, records)
+        return [[round(s.metrics[name], 6) for s in steps if s.update == n] for n in range(1, steps[-1].update + 1)]
+
+    assert metrics("entropy_coef_used") == [[0.0, 0.13], [0.16, 0.19], [0.22, 0.25]]
+    assert metrics("entropy_coef") == [[0.13, 0.16], [0.19, 0.22], [0.25, 0.28]]
+    driver.rewind(1)
+    before = len(records)
+    driver.advance("update", 1, lambda: False)
+    again = records_of(Stepped, records[before:])
+    assert [s.metrics["entropy_coef_used"] for s in again] == pytest.approx([0.16, 0.19])
+    driver.set({"entropy_coef": 0.5, "entropy_target": 0.0})
+    driver.advance("update", 1, lambda: False)
+    last = records_of(Stepped, records)[-2:]
+    assert [s.metrics["entropy_coef_used"] for s in last] == [0.0, 0.0]
+    assert [s.metrics["entropy_coef"] for s in last] == pytest.approx([0.47, 0.44])
+    driver.close()
+
+
+@pytest.mark.parametrize("target", [0.0, 20.0])
+def test_an_adaptive_bonus_acts_only_where_the_entropy_is_low(start: Start, target: float) -> None:
+    given = {"entropy_coef": 0.3, "entropy_coef_delta": 0.0, "num_iterations": 3}
+    _, plain = updates(start, 1, run="plain.rlplay", **given | {"entropy_coef": 0.0})
+    _, own = updates(start, 1, run="own.rlplay", use_adaptive_entropy=True, entropy_target=target, **given)
+    pulls = [[s.dloss_dlogp for s in records_of(Stepped, records)] for records in (plain, own)]
+    np.testing.assert_array_equal(pulls[0][1], pulls[1][1])  # the first step has no bonus yet
+    assert np.array_equal(pulls[0][2], pulls[1][2]) == (target == 0.0)
+
+
 def test_groups_without_signal_are_replaced(start: Start) -> None:
     driver, records = updates(start, 3, reward="seldom", dynamic_sampling=True, num_prompts=4, num_generations=4)
     driver.close()

@@ -138,7 +138,7 @@ def test_the_loss_has_the_critics_error_and_the_entropy_bonus_in_it_as_the_formu
     assert driver.what_if({"entropy_coef": 0.1}).losses == pytest.approx((loss, loss - 0.1 * entropy), abs=1e-6)
     driver.close()
     driver, _ = go(start, run="steps.rlplay", algorithm="grpo", num_iterations=2)
-    with pytest.raises(ValueError, match="entropy_coef needs a forward pass"):
+    with pytest.raises(ValueError, match="an entropy bonus needs a forward pass"):
         driver.what_if({"entropy_coef": 0.1})
     driver.close()
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.entropy_control import EntropyControl
+from rlplay.algorithms.settings import Settings
 from rlplay.engine import policy_gradient
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.correct import correct, correction_metrics
 from rlplay.engine.credit_phase import assigned
-from rlplay.engine.objective import Inputs, objective
+from rlplay.engine.entropy_bonus import adapt
+from rlplay.engine.objective import Inputs, Terms, objective
 from rlplay.engine.optimize import brought
 from tests.parity.fixed import GENERATIONS, MAX_LENGTH, PROMPTS, Fixed
 
@@ -24,14 +29,8 @@ def run(given: Fixed, **settings: Any) -> dict[str, Tensor]:
     knobs, batch, rows = resolve(SIZES | settings), as_batch(given), torch.arange(len(given.group))
     batch.advantages = assigned(batch, knobs, knobs.beta).advantages
     correct(batch, knobs)
-    share = policy_gradient.share_of(batch, rows, knobs)
     now = given.logprobs.clone().requires_grad_()
-    entropy = given.entropy if knobs.entropy_coef else None
-    inputs = Inputs(
-        now, given.old, given.ref, batch.advantages, None, None, entropy, False,
-        *policy_gradient.corrected(batch, rows, knobs),
-    )  # fmt: skip
-    terms = objective(inputs, share.weights, knobs, knobs.beta, share.keep, share.bonus)
+    terms, share = loss_of(given, batch, now, knobs, knobs.entropy_coef)
     (gradient,) = torch.autograd.grad(terms.loss, now)
     (seen,) = brought([policy_gradient.seen_of(rows, now, terms, share, gradient, None)])
     metrics = policy_gradient.step_metrics(batch, seen, knobs) | correction_metrics(batch, knobs)
@@ -42,6 +41,36 @@ def run(given: Fixed, **settings: Any) -> dict[str, Tensor]:
         }
         | {name: torch.tensor(value, dtype=torch.double) for name, value in metrics.items() if name != "loss"}
     )
+
+
+def loss_of(
+    given: Fixed, batch: Batch, now: Tensor, knobs: Settings, entropy_coef: float
+) -> tuple[Terms, policy_gradient.Share]:
+    """What the loss of the whole batch consists of, and what each token counts for in it."""
+    rows = torch.arange(len(given.group))
+    share = policy_gradient.share_of(batch, rows, knobs)
+    assert batch.advantages is not None
+    inputs = Inputs(
+        now, given.old, given.ref, batch.advantages, None, None, given.entropy, False,
+        *policy_gradient.corrected(batch, rows, knobs),
+    )  # fmt: skip
+    return objective(inputs, share.weights, knobs, knobs.beta, share.keep, share.bonus, entropy_coef), share
+
+
+def adapting(batches: list[Fixed], **settings: Any) -> dict[str, Tensor]:
+    """The losses of some batches, a step each, and what each step makes of the weight of the entropy bonus."""
+    knobs, control, found = resolve(SIZES | settings), EntropyControl(), defaultdict[str, list[Tensor]](list)
+    for given in batches:
+        batch, state = as_batch(given), SimpleNamespace(settings=knobs, entropy=control)
+        batch.advantages = assigned(batch, knobs, knobs.beta).advantages
+        terms, share = loss_of(given, batch, given.logprobs, knobs, control.used(knobs))
+        state.entropy_coef = control.used(knobs)
+        seen = policy_gradient.seen_of(torch.arange(len(given.group)), given.logprobs, terms, share, None, None)
+        seen.entropy = given.entropy
+        metrics, control = adapt(state, seen), state.entropy  # type: ignore[arg-type]
+        found["losses"].append(terms.loss)
+        found["entropy_coef"].append(torch.tensor(metrics["entropy_coef"], dtype=torch.double))
+    return {name: torch.stack(values) for name, values in found.items()}
 
 
 def as_batch(given: Fixed) -> Batch:

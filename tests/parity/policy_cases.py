@@ -177,6 +177,23 @@ def token_level(mine: Given, dtype: torch.dtype, seed: int) -> Pairs:
     return {name: (own[name], other[name]) for name in own.keys() & other.keys()}
 
 
+ADAPTIVE: Given = {"entropy_coef": 0.02, "entropy_target": 0.7, "entropy_coef_delta": 0.015, "entropy_coef_max": 0.04,
+                   "entropy_coef_min": 0.01, "top_entropy_quantile": 0.8}  # fmt: skip
+UNDECIDED = (0.9, 0.3, 0.2, 0.1, 2.0, 3.0, 2.0, 0.5)
+"""What the entropy of each step's tokens is multiplied by: first above the target, then below, until the bounds."""
+
+
+def adaptive(dtype: torch.dtype, seed: int) -> Pairs:
+    """An entropy bonus whose weight adapts, over several steps."""
+    from tests.parity import trl_policy
+
+    batches = [replace(b, entropy=b.entropy * by) for b, by in zip([fixed(dtype, seed)] * 8, UNDECIDED, strict=True)]
+    own = ours.adapting(batches, algorithm="grpo", use_adaptive_entropy=True, **ADAPTIVE)
+    other = trl_policy.adapting(batches, loss_type="grpo", **ADAPTIVE)
+    assert {0.01, 0.04} <= {round(x, 6) for x in own["entropy_coef"].tolist()}
+    return {name: (own[name], other[name]) for name in own}
+
+
 def cases() -> list[Case]:
     """All of them."""
     against = "TRL 1.16.0"
@@ -190,5 +207,6 @@ def cases() -> list[Case]:
                    partial(sampler, mine, theirs, holes))
               for i, (mine, theirs) in enumerate(CORRECTED) for holes in (False, True)]  # fmt: skip
     found += [Case("DAPO's overlong penalty", against, f"overlong {n}", partial(overlong, n)) for n in (2, 5, 8)]
+    found.append(Case("Adaptive entropy bonus", against, "adaptive entropy", adaptive))
     found.append(Case("PPO-clip, policy loss", against, "PPO-clip", partial(token_level, {"algorithm": "ppo"})))
     return found

@@ -90,6 +90,19 @@ def run(
     return {"advantages": advantages, "loss": loss.detach(), "dloss_dlogp": gradient} | logged
 
 
+def adapting(batches: list[Fixed], **given: Any) -> dict[str, Tensor]:
+    """The losses of GRPOTrainer on some batches, a step each, and what each makes of the weight of its bonus."""
+    trainer, losses = _trainer("grpo", batches[0], 1, given | {"use_adaptive_entropy": True}), []
+    for batch in batches:
+        own = _trainer("grpo", batch, 1, given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            inputs = own._generate_and_score_completions([{"prompt": ""} for _ in batch.prompts])
+        losses.append(trainer._compute_loss(Table(batch.logprobs, batch.entropy), inputs).detach())
+    coefficients = torch.tensor(trainer._metrics["train"]["entropy_coef"], dtype=torch.double)
+    return {"losses": torch.stack(losses), "entropy_coef": coefficients}
+
+
 def logprobs(model: Any, ids: Tensor, attention: Tensor, keep: int, temperature: float) -> Tensor:
     """TRL's log-probabilities [B, keep] of the last `keep` tokens under a model of transformers, which it changes."""
     add_fused_lm_head(model, temperature=temperature)
@@ -129,7 +142,9 @@ def _trainer(kind: str, batch: Fixed, micro_batches: int, given: dict[str, Any])
         "reward_funcs": [None] * len(weights),
         "reward_func_names": [f"reward{i}" for i in range(len(weights))],
         "current_gradient_accumulation_steps": micro_batches,
-        "_entropy_bonus_enabled": bool(getattr(args, "entropy_coef", 0)),
+        "_entropy_bonus_enabled": any(getattr(args, name, 0) for name in ("entropy_coef", "use_adaptive_entropy")),
+        "_last_world_entropy": float("inf"),
+        "_entropy_window_stats": None,
         "_metrics": {"train": defaultdict(list)},
         "_logs": defaultdict(list, rewards=defaultdict(list), extra=defaultdict(list)),
         "_pending_extra_logs": {},

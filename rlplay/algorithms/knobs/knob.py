@@ -19,5 +19,5 @@ class Knob:
     high: float | None = None
     step: float = 1.0
     log: bool = False
-    needs: tuple[str, tuple[str, ...]] | None = None
+    needs: tuple[str, tuple[str | bool, ...]] | None = None
     """Another setting and its values under which this one has any effect; None: always."""

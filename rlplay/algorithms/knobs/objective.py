@@ -96,4 +96,17 @@ OBJECTIVE: tuple[Knob, ...] = (
          "Smaller: leaves out more.", 0.00001, 1000.0, 1.5, True, needs=("rollout_rs", tuple(REJECTIONS)[1:])),
     Knob("entropy_coef", "Entropy bonus", "objective", "Weight of the mean entropy in the loss.",
          "Above 0: the policy keeps exploring. Too much: it never decides.", -1.0, 1.0, 0.005),
+    Knob("use_adaptive_entropy", "Adaptive bonus", "objective", "Whether the entropy bonus adapts, step by step.",
+         "On: it begins at entropy_coef, rises where the entropy is at most entropy_target, and falls above; it acts "
+         "only after a step with at most that entropy."),
+    Knob("entropy_target", "Entropy target", "objective", "Mean entropy up to which an adaptive bonus acts, nats.",
+         "Set it near the entropy of a run that still explores: far below, the bonus comes too late; far above, it "
+         "always acts.", 0.0, 20.0, 0.05, needs=("use_adaptive_entropy", (True,))),
+    Knob("entropy_coef_delta", "Bonus step", "objective", "How far an adaptive bonus moves with each optimizer step.",
+         "Larger: it reacts sooner, and swings more.", 0.0, 1.0, 0.001, needs=("use_adaptive_entropy", (True,))),
+    Knob("entropy_coef_min", "Bonus, least", "objective", "The least that an adaptive bonus falls to.",
+         "Above 0: once the entropy is at the target, the bonus begins with this much.", -1.0, 1.0, 0.005,
+         needs=("use_adaptive_entropy", (True,))),
+    Knob("entropy_coef_max", "Bonus, most", "objective", "The most that an adaptive bonus rises to.",
+         "Smaller: it cannot outweigh the rewards.", -1.0, 1.0, 0.005, needs=("use_adaptive_entropy", (True,))),
 )  # fmt: skip

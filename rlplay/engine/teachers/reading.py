@@ -30,7 +30,7 @@ def has_others(state: State, batch: Batch) -> bool:
     """Whether a loss reads more of the policy than the log-probabilities of the tokens."""
     if state.settings.loss_type != "policy_gradient":
         return False
-    return bool(state.settings.entropy_coef) or batch.values is not None or batch.anchor is not None
+    return state.settings.entropy_in_loss or batch.values is not None or batch.anchor is not None
 
 
 def reading(state: State, batch: Batch, rows: Tensor) -> Reading:
@@ -44,7 +44,7 @@ def reading(state: State, batch: Batch, rows: Tensor) -> Reading:
     share = share_of(batch, rows, settings)
     weights, bonus = share.weights.to(there.device), share.bonus.to(there.device)
     if inputs.entropy is not None:
-        found.others["entropy bonus"] = -settings.entropy_coef * (bonus * inputs.entropy).cpu().double().sum()
+        found.others["entropy bonus"] = -state.entropy_coef * (bonus * inputs.entropy).cpu().double().sum()
     if inputs.anchor is not None and inputs.distribution is not None and not inputs.at_anchor:
         pair = inputs.distribution, inputs.anchor
         exact = divergences.full(Tensors, *(reversed(pair) if settings.kl_anchor == "old" else pair))

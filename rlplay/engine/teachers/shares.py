@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.engine.entropy_bonus import as_recorded
+from rlplay.engine.state import State
 from rlplay.engine.teachers.along import Along, Question, along
 from rlplay.engine.teachers.past import Past
 from rlplay.engine.teachers.reading import has_others
@@ -70,7 +72,7 @@ def shares(taken: UpdateTaken, every: Iterable[Vector], past: Past) -> Shares:
     found, others, v = torch.zeros(taken.batch.ids.shape, dtype=torch.float64), dict[str, float](), Vector()
     for step, v in zip(reversed(taken.steps), every, strict=True):
         past.go_on()
-        if part := _part(_question(step, v, taken), taken):
+        if part := _part(_question(step, v, taken), as_recorded(taken.state, step.record), taken):
             rows, change = part
             found.index_add_(0, rows, change.tokens)
             others |= {name: others.get(name, 0.0) + each for name, each in change.others.items()}
@@ -78,11 +80,11 @@ def shares(taken: UpdateTaken, every: Iterable[Vector], past: Past) -> Shares:
     return Shares(taken.batch.flat(found), float(found.sum()), others, v)
 
 
-def _part(question: Question, taken: UpdateTaken) -> tuple[Tensor, Along] | None:
-    """What a step's completions changed, and which they are; None if none did."""
+def _part(question: Question, state: State, taken: UpdateTaken) -> tuple[Tensor, Along] | None:
+    """What a step's completions changed, and which they are; None if none did. `state` is that of the step."""
     if not question.guess or not len(question.rows):
         return None
-    return question.rows, along(question, taken.state, taken.batch)
+    return question.rows, along(question, state, taken.batch)
 
 
 def _question(step: StepTaken, v: Vector, taken: UpdateTaken) -> Question:

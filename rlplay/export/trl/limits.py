@@ -95,7 +95,7 @@ def _gmpo(s: Settings) -> Iterator[str]:
     if s.top_entropy_quantile < 1:
         quantile = written(s.top_entropy_quantile)
         yield f"top_entropy_quantile={quantile}: TRL's GMPOTrainer leaves tokens out of the ratio, not out of the loss"
-    for name, off in (("entropy_coef", 0), ("off_policy_mask_threshold", None)):
+    for name, off in (("entropy_coef", 0), ("use_adaptive_entropy", False), ("off_policy_mask_threshold", None)):
         if getattr(s, name) != off:
             yield f"{name}={written(getattr(s, name))}: TRL's GMPOTrainer has no such setting"
 

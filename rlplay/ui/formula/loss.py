@@ -104,6 +104,6 @@ def _gradient(s: Settings, numbers: TokenNumbers) -> list[Line]:
         lines.append(note("The exact KL also acts on all candidates."))
     elif of_kl is not None:
         lines.append(note(f"of this {small_signed(derivative - of_kl)} from S, {small_signed(of_kl)} from K"))
-    if s.entropy_coef:
+    if s.entropy_in_loss:
         lines.append(note("The entropy bonus also acts on all candidates."))
     return lines

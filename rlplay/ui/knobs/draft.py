@@ -15,7 +15,7 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own_choices import allow_all, functions_in, is_own
-from rlplay.algorithms.setting_values import choices
+from rlplay.algorithms.setting_values import choices, shown
 from rlplay.algorithms.settings import LossType, Settings, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.link.messages import Abilities
@@ -159,7 +159,7 @@ class Draft:
         if getattr(s, other) not in words:
             if is_own(str(getattr(s, other))) and _may_take(s, other, name):
                 return ""
-            return f"only with {other}={' or '.join(words)}, not {getattr(s, other)}"
+            return f"only with {other}={' or '.join(map(shown, words))}, not {shown(getattr(s, other))}"
         return ""
 
     def fixed(self, name: str) -> str:

@@ -15,6 +15,7 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"algorithm": "reinforce", "weight_decay": 0.3}, {"weight decay"}),
     ({"algorithm": "ppo", "num_minibatches": 1}, {"value loss"}),
     ({"algorithm": "gspo", "entropy_coef": 0.05, "lr_scheduler_type": "linear"}, {"entropy bonus"}),
+    ({"algorithm": "dapo", "use_adaptive_entropy": True, "entropy_target": 9, "entropy_coef": 0.1}, {"entropy bonus"}),
     ({"algorithm": "cispo", "beta": 0.2, "kl_placement": "loss", "kl_estimator": "full"}, {"KL"}),
     ({"algorithm": "rlhf-ppo", "beta": 0.1, "per_device_train_batch_size": 5}, {"value loss"}),
     ({"algorithm": "rloo", "gradient_checkpointing": True, "reward": "some_groups"}, set()),
