@@ -47,9 +47,13 @@ Anchor = Literal["ref", "old"]
 Controller = Literal["fixed", "ziegler", "ppo"]
 Labeller = Literal["gold", "user"]
 Observing = Literal["full", "light"]
+SamplerDtype = Literal["same", "bfloat16", "int8"]
+LogprobsMode = Literal["raw_logprobs", "processed_logprobs"]
+Side = Literal["trainer", "sampler"]
 
 ANY_LOSS = (
-    "num_generations", "max_completion_length", "temperature", "top_p", "top_k", "num_iterations",
+    "num_generations", "max_completion_length", "temperature", "top_p", "top_k", "min_p",
+    "repetition_penalty", "num_iterations",
     "per_device_train_batch_size", "gradient_checkpointing", "learning_rate", "lr_scheduler_type", "warmup_steps",
     "weight_decay", "max_grad_norm",
 )  # fmt: skip
@@ -91,6 +95,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    sampler_dtype: SamplerDtype = "same"
+    sampler_lag: int = 0
+    weight_sync_steps: int = 1
+    max_staleness: int = 4
+    logprobs_mode: LogprobsMode = "raw_logprobs"
+    old_logprobs_of: Side = "trainer"
     exploration_rate: float = 0.1
     dynamic_sampling: bool = False
     candidates: int = 10
@@ -192,6 +204,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def steps(self) -> int:
         """Optimizer steps of an update."""
         return self.num_iterations * self.num_minibatches
+
+    @property
+    def samples_apart(self) -> bool:
+        """Whether a policy gradient's answers come from a sampler that may have other weights than the policy."""
+        apart = self.sampler_dtype != "same" or self.sampler_lag > 0 or self.weight_sync_steps != 1
+        return apart and self.loss_type == "policy_gradient"
 
     @property
     def reads_reference(self) -> bool:

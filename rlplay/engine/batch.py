@@ -127,6 +127,9 @@ class Passes:
     values: Tensor | None
     entropy: Tensor | None
     moved: bool = False
+    first_seen: Tensor | None = None
+    """The log-probabilities of the first pass's steps, [N, L] on the CPU, where the batch's old ones are not the
+    policy's."""
 
     @classmethod
     def begun(cls, batch: Batch, settings: Settings, beta: float, entropy_coef: float) -> Passes:
@@ -135,11 +138,15 @@ class Passes:
             "old_logprobs", "entropy", *(["values"] if batch.values is not None else [])
         )
         critic = values[0].clone() if values else None
-        return cls(settings, beta, entropy_coef, 0, logprobs.clone(), critic, entropy.clone())
+        passes = cls(settings, beta, entropy_coef, 0, logprobs.clone(), critic, entropy.clone())
+        passes.first_seen = torch.zeros_like(logprobs) if batch.from_sampler else None
+        return passes
 
     def seen(self, rows: Tensor, logprobs: Tensor, values: Tensor | None, entropy: Tensor | None, first: bool) -> None:
         """Take what an optimizer step has read of the completions `rows`; the `first` reads the policy that sampled."""
         self.logprobs[rows] = logprobs.to(self.logprobs.dtype)
+        if self.first_seen is not None and self.epoch == 0:
+            self.first_seen[rows] = logprobs.to(self.logprobs.dtype)
         if self.values is not None and values is not None:
             self.values[rows] = values.to(self.values.dtype)
         if self.entropy is not None and entropy is not None:
@@ -168,6 +175,13 @@ class Batch:
     truncated: Tensor  # bool [N]
     environment: Tensor  # bool [N, L], True on tokens that an environment wrote
     temperature: float
+    sampling_logprobs: Tensor | None = None  # [N, L] as the sampler reported them, where it is not quite the policy
+    sampling_top_logprobs: Tensor | None = None  # [N, L, K]
+    version: int | None = None  # updates that the weights had had which sampled; None: as many as the policy
+    staleness: int = 0  # weights that the sampler has had since
+    discarded: int = 0  # answers that were too stale, and are not here
+    from_sampler: bool = False  # whether `old_logprobs` are the sampler's and not the policy's
+    sampler_off: float = 0.0  # how far a ratio between what the sampler reported and its own pass is from 1
     completions: list[str] = field(default_factory=list)  # decoded, as the reward functions see them
     replies: dict[int, list[list[Message]]] = field(default_factory=dict)  # what follows each turn, by completion
     answering: list[Answering] = field(default_factory=list)  # the tool calls of each completion, where there are tools
@@ -193,7 +207,6 @@ class Batch:
     anchor: Tensor | None = None  # [N, L, V] log-probabilities of the policy that an exact KL in the loss is taken to
     dropped_groups: int = 0  # sampled for this update and left out: no signal
     dropped_tokens: int = 0
-    sampling_logprobs: Tensor | None = None  # [N, L] of the sampler, where it is not quite the policy
     correction: Tensor | None = None  # [N, L] a factor of each token's surrogate, which corrects for the sampler
     rejected: Tensor | None = None  # bool [N, L] on the CPU: tokens too far from the sampler to be learned from
     withheld: Tensor | None = None  # bool [N, L] on the CPU: tokens whose credit is taken away; None: no token's is
@@ -280,11 +293,14 @@ _RECORDED = (
     "ids", "lengths", "group", "environment", "truncated", "old_logprobs", "entropy", "top_ids", "top_logprobs",
 )  # fmt: skip
 
+_REPORTED = ("sampling_logprobs", "sampling_top_logprobs")
+
 
 def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -> Sampled:
     """The `Sampled` record of a batch, complete or still being sampled."""
     prompts, (prompt_ids, prompt_mask) = batch.prompts, batch.prompts.known
     here = batch.on_host(*_RECORDED) if done else to_host([getattr(batch, name) for name in _RECORDED])
+    reported = {name: getattr(batch, name) if done else None for name in _REPORTED}
     ids, lengths, group, environment, truncated, *values = here
     inside = torch.arange(ids.shape[1]) < lengths[:, None]
     prompt_rows = [row[keep].tolist() for row, keep in zip(prompt_ids.numpy(), prompt_mask.bool().numpy(), strict=True)]
@@ -314,6 +330,8 @@ def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -
         pieces={i: lm.piece(i) for i in set(kept)},
         states={row: list(path) for row, path in batch.states.items() if any(path)},
         survey=batch.survey,
+        versions=None if batch.version is None else np.full(len(group), batch.version, dtype=np.int32),
+        **batch.flat_each(reported),
     )
 
 

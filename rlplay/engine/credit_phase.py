@@ -47,7 +47,7 @@ def by_reference(lm: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
 
     If the policy still has the reference's weights, these are the policy's own.
     """
-    if lm.is_reference():
+    if lm.is_reference() and not batch.from_sampler:
         return batch.old_logprobs, batch.top_logprobs
     return score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
 

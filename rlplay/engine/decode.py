@@ -56,7 +56,7 @@ def decoder(lm: LanguageModel, prompts: Prompts, group: Tensor, length: int, sla
             release(error)
         lm.save_memory()
         if slate is not None:
-            slate.begin(slate.draws)  # what came before the capture wrote to it
+            slate.begin(slate.draws, slate.prompted)  # what came before the capture wrote to it
     return Cached(lm, prompts, group, length)
 
 

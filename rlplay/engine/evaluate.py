@@ -11,6 +11,7 @@ from rlplay.engine.forgetting import mean_nll
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import sample, unseen
 from rlplay.engine.score import score
+from rlplay.engine.slate import Cut
 from rlplay.engine.state import RunPlan, State
 from rlplay.engine.stopwatch import spent_on, timed
 from rlplay.engine.update_summary import length_metrics, reward_metrics
@@ -27,8 +28,8 @@ class Evaluating:
 def evaluate(state: State, plan: RunPlan) -> Iterator[Evaluating | Evaluated]:
     """Answer held-out prompts at the training temperature, a moment per position, then one record.
 
-    The same prompts and the same random numbers at every evaluation, so that evaluations compare. Nothing happens
-    where there is nothing yet to score answers with.
+    The policy itself answers, whoever samples what it learns from. The same prompts and the same random numbers at
+    every evaluation, so that evaluations compare. Nothing happens where there is nothing yet to score answers with.
     """
     if not (rewards_of(state) and state.task.held_out):
         return
@@ -38,7 +39,7 @@ def evaluate(state: State, plan: RunPlan) -> Iterator[Evaluating | Evaluated]:
         state.lm, Prompts.of(state.lm, examples), generations=plan.eval_generations,
         length=settings.max_completion_length,
         temperature=settings.temperature, keep=1, seed=plan.seed, update=0,
-        environment=state.task.environment, top_p=settings.top_p, top_k=settings.top_k,
+        environment=state.task.environment, cut=Cut.of(settings),
     )  # fmt: skip
     batch = yield from timed(EVALUATE, unseen(answers, Evaluating()))
     yield _evaluated(batch, examples, state, plan)

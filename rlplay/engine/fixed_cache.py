@@ -165,7 +165,7 @@ class _Step:
         self._place.fill_(length)
         self.logits.copy_(begun.logits)
         if self.slate is not None and begun.slate is not None:
-            self.slate.begin(begun.slate.draws)
+            self.slate.begin(begun.slate.draws, begun.slate.prompted)
 
     def append(self, rows: Tensor, tokens: Tensor) -> None:
         """Read one token more in each of `rows`."""

@@ -14,7 +14,8 @@ from rlplay.engine.batch import Batch, Prompts
 from rlplay.trace.records import Array, Scored
 
 _SAMPLED = ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs", "environment")
-_PER_TOKEN = (*_SAMPLED, "step_scores", "step_ends")
+_REPORTED = ("sampling_logprobs", "sampling_top_logprobs")
+_PER_TOKEN = (*_SAMPLED, *_REPORTED, "step_scores", "step_ends")
 _PER_COMPLETION = ("lengths", "truncated", "rewards", "outcomes")
 _PER_EPISODE = ("replies", "states", "chances")
 
@@ -27,7 +28,7 @@ def selected(batch: Batch, groups: Tensor) -> Batch:
         [batch.prompts.examples[g] for g in chosen], batch.prompts.ids[groups], batch.prompts.mask[groups]
     )
     values = {name: getattr(batch, name) for name in (*_PER_TOKEN, *_PER_COMPLETION)}
-    fields = {name: value[rows.to(value.device)] for name, value in values.items()}
+    fields = {name: value[rows.to(value.device)] for name, value in values.items() if value is not None}
     group = torch.searchsorted(groups.to(batch.group.device), batch.group[rows])
     keep = rows.tolist()
     completions = [batch.completions[i] for i in keep]
@@ -47,7 +48,7 @@ def joined(batches: list[Batch]) -> Batch:
     first = batches[0]
     fields: dict[str, Any] = {name: torch.cat([getattr(b, name) for b in batches]) for name in _PER_COMPLETION}
     width = max(b.ids.shape[1] for b in batches)
-    for name in _PER_TOKEN:
+    for name in _there(first, _PER_TOKEN):
         fields[name] = torch.cat([_widened(getattr(b, name), width) for b in batches])
     starts = np.cumsum([0] + [len(b.prompts.ids) for b in batches])
     group = torch.cat([b.group + int(start) for b, start in zip(batches, starts, strict=False)])
@@ -65,7 +66,8 @@ def whole(shares: list[Batch]) -> Batch:
         return shares[0]
     width = max(share.ids.shape[1] for share in shares)
     fields: dict[str, Any] = {
-        name: torch.cat([_widened(getattr(share, name), width) for share in shares]) for name in _SAMPLED
+        name: torch.cat([_widened(getattr(share, name), width) for share in shares])
+        for name in _there(shares[0], (*_SAMPLED, *_REPORTED))
     }
     fields |= {name: torch.cat([getattr(s, name) for s in shares]) for name in ("group", "lengths", "truncated")}
     return replace(shares[0], **_episodes(shares), **fields)
@@ -78,6 +80,10 @@ def _episodes(batches: list[Batch]) -> dict[str, Any]:
         name: {row + n: each for b, n in zip(batches, before, strict=False) for row, each in getattr(b, name).items()}
         for name in _PER_EPISODE
     }
+
+
+def _there(batch: Batch, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if getattr(batch, name) is not None]
 
 
 def _widened(values: Tensor, width: int) -> Tensor:

@@ -19,6 +19,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine.agreement import precision
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.entropy_bonus import adapt
+from rlplay.engine.mismatch import sampler_guard
 from rlplay.engine.state import Halt, State
 from rlplay.engine.stopwatch import spent_on, timed
 from rlplay.engine.transfer import to_device, to_host
@@ -88,7 +89,9 @@ def optimize(
             # The trust region bounds TRPO's step; a shortened gradient would shrink the predicted gain.
             grad_norm = checked_norm(batch.update, state, seen, 0.0 if trpo else settings.max_grad_norm)
             if step == 0:
-                yield from ratio_guard(batch.update, seen.ratio, precision(state.lm).ratio)
+                yield from sampler_guard(batch, state.sampling_lm)
+                if not batch.from_sampler:
+                    yield from ratio_guard(batch.update, seen.ratio, precision(state.lm).ratio)
             found = (yield from _searched(batch, state, seen)) if trpo else {}
             rate = state.learning_rate(step)
             for group in state.optimizer.param_groups:
@@ -158,8 +161,8 @@ def own_at_fault(seen: TrainedMinibatch, settings: Settings) -> bool:
 
 
 def ratio_guard(update: int, ratio: Tensor, tolerance: float) -> Iterator[Notice]:
-    """Before any step the policy is the one that sampled: a ratio further off 1 than by rounding is a bug or a
-    mismatch, and is shown."""
+    """Before any step the old log-probabilities are the policy's: a ratio further off 1 than by rounding is a bug, and
+    is shown."""
     off = float((ratio - 1).abs().max())
     if off > tolerance:
         yield Notice(

@@ -244,7 +244,7 @@ def _at_anchor(batch: Batch, state: State) -> bool:
     if state.settings.kl_placement != "loss" or not state.kl_coef:
         return False
     if state.settings.kl_anchor == "old":
-        return batch.passes is not None and not batch.passes.moved
+        return batch.passes is not None and not batch.passes.moved and not batch.from_sampler
     return state.lm.is_reference()
 
 

@@ -22,6 +22,7 @@ from rlplay.engine.optimize import TrainedMinibatch, optimize
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling, draw_prompts, sample
 from rlplay.engine.score import score
+from rlplay.engine.slate import Cut
 from rlplay.engine.state import Halt, RunPlan, State
 from rlplay.engine.teacher_forcing import observed, written
 from rlplay.tasks.task import Example
@@ -68,7 +69,7 @@ def draw_pairs(state: State, plan: RunPlan) -> Generator[Sampling | Sampled, Non
         batch = yield from sample(
             replace(lm, policy=lm.reference), prompts, generations=2, length=settings.max_completion_length,
             temperature=settings.temperature, keep=keep, seed=plan.seed, update=update,
-            environment=state.task.environment, top_p=settings.top_p, top_k=settings.top_k,
+            environment=state.task.environment, cut=Cut.of(settings),
         )  # fmt: skip
     batch = observed(lm, batch, keep)
     yield (record := sampled_record(lm, batch, True, batch.ids.shape[1]))

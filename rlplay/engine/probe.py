@@ -19,6 +19,7 @@ from rlplay.engine.model import LanguageModel
 from rlplay.engine.reward_calls import Completions
 from rlplay.engine.sample import ESTIMATES, TAILS, sample
 from rlplay.engine.score import graded, totals, weighted, weights_of
+from rlplay.engine.slate import Cut
 from rlplay.engine.state import State
 from rlplay.engine.weights_after import steps_since
 from rlplay.tasks.task import Example, chat, heading
@@ -239,7 +240,7 @@ def _sampled(
     sampling = sample(
         lm, Prompts.padded(lm, [beginning.example], [beginning.ids]), generations=count, length=beginning.room(state),
         temperature=state.settings.temperature, keep=1, seed=seed, update=state.update, again=draw,
-        stream=number, greedy=greedy, top_p=state.settings.top_p, top_k=state.settings.top_k,
+        stream=number, greedy=greedy, cut=Cut.of(state.settings),
     )  # fmt: skip
     while not interrupted():
         try:

@@ -11,8 +11,10 @@ from torch import Tensor
 from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
 from rlplay.engine.episodes import asked
 from rlplay.engine.merge import joined, selected
+from rlplay.engine.mismatch import held_against
 from rlplay.engine.sample import Sampling, draw_prompts, sample, unseen
 from rlplay.engine.score import score
+from rlplay.engine.slate import Cut
 from rlplay.engine.state import RunPlan, State
 from rlplay.engine.survey import survey
 
@@ -24,14 +26,16 @@ def rollouts(state: State, plan: RunPlan) -> Generator[Sampling, None, Batch]:
     """Sample `num_generations` completions of `num_prompts` prompts; a moment per position, then the Batch.
 
     With dynamic sampling, groups without signal are replaced; with a greedy baseline, each prompt's likeliest
-    completion is sampled and scored too.
+    completion is sampled and scored too. All of them come from the sampler (`sampler.py`).
 
     Raises Halt if a reward function fails, where rewards are needed already here.
     """
     settings = state.settings
+    state.sampler.begin(state.lm, settings, state.update)
     batch = yield from _answers(state, plan, settings.num_prompts, 0, 0)
     if settings.dynamic_sampling:
         batch = yield from _with_signal(batch, state, plan)
+    held_against(batch, state)
     batch.survey = survey(state)
     if settings.baseline == "greedy":
         batch.greedy_rewards = yield from _greedy(batch, state, plan)
@@ -39,13 +43,14 @@ def rollouts(state: State, plan: RunPlan) -> Generator[Sampling, None, Batch]:
 
 
 def _answers(state: State, plan: RunPlan, count: int, skip: int, again: int) -> Generator[Sampling, None, Batch]:
-    settings, lm, update = state.settings, state.lm, state.update + 1
+    settings, lm, update = state.settings, state.sampling_lm, state.update + 1
     task = state.task
+    counted = settings.logprobs_mode == "processed_logprobs" and settings.loss_type == "policy_gradient"
     prompts = Prompts.of(lm, asked(draw_prompts(task.train, count, plan.seed, update, skip), task.environment))
     batch = yield from sample(
         lm, prompts, generations=settings.num_generations, length=settings.max_completion_length,
         temperature=settings.temperature, keep=candidates(lm, settings), seed=plan.seed, update=update, again=again,
-        environment=state.task.environment, top_p=settings.top_p, top_k=settings.top_k,
+        environment=state.task.environment, cut=Cut.of(settings, counted),
     )  # fmt: skip
     return batch
 
@@ -85,9 +90,9 @@ def informative_groups(batch: Batch) -> Tensor:
 def _greedy(batch: Batch, state: State, plan: RunPlan) -> Generator[Sampling, None, Tensor]:
     """The reward [G] of each prompt's likeliest completion (ReMax, arXiv:2310.10505)."""
     answers = sample(
-        state.lm, batch.prompts, generations=1, length=state.settings.max_completion_length,
+        state.sampling_lm, batch.prompts, generations=1, length=state.settings.max_completion_length,
         temperature=state.settings.temperature, keep=1, seed=plan.seed, update=batch.update, greedy=True,
-        environment=state.task.environment,
+        environment=state.task.environment, cut=Cut.of(state.settings),
     )  # fmt: skip
     whole = Sampling(lambda: sampled_record(state.lm, batch, False, batch.ids.shape[1]))
     likeliest = yield from unseen(answers, whole)

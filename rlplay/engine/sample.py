@@ -22,7 +22,7 @@ from rlplay.engine.episodes import Episodes
 from rlplay.engine.fixed_cache import Fixed
 from rlplay.engine.merge import whole
 from rlplay.engine.model import LanguageModel
-from rlplay.engine.slate import Choice, Chosen, Slate
+from rlplay.engine.slate import WHOLE, Choice, Cut, Slate, said_by
 from rlplay.tasks.task import Environment, Example
 from rlplay.tasks.tools import Tools
 from rlplay.trace.records import Array, Sampled
@@ -76,15 +76,15 @@ def unseen(sampling: Generator[Sampling, None, Batch], moment: Moment) -> Genera
 def sample(
     lm: LanguageModel, prompts: Prompts, *, generations: int, length: int, temperature: float, keep: int,
     seed: int, update: int, again: int = 0, stream: int = ROLLOUTS, greedy: bool = False,
-    environment: Environment | Tools | None = None, top_p: float = 1.0, top_k: int = 0,
+    environment: Environment | Tools | None = None, cut: Cut = WHOLE,
 ) -> Generator[Sampling, None, Batch]:  # fmt: skip
     """Sample `generations` completions of each prompt, at most `length` tokens; returns the Batch when done.
 
-    Tokens are drawn from the softmax of logits / temperature, in float32 (inverse of the cumulative distribution), cut
-    to the `top_k` likeliest tokens (0: all) and to the likeliest ones that reach the probability `top_p`; if `greedy`,
-    the likeliest token is taken instead. Log-probabilities, entropies and candidates are those of the softmax before
-    this cut, as in TRL, so that the ratio of the first optimizer step is 1. `keep`
-    candidates are recorded at each position. An `environment` answers whenever the model ends a turn; its words, and
+    `lm` has as its policy the model that samples. Tokens are drawn from the softmax of logits / temperature, in float32
+    (inverse of the cumulative distribution), after the `cut`; if `greedy`, the likeliest token is taken instead.
+    Log-probabilities, entropies and candidates are those of the softmax before the cut, so that the ratio of the first
+    optimizer step is 1; those after it are the batch's `sampling_logprobs` if it is counted. `keep` candidates are
+    recorded at each position. An `environment` answers whenever the model ends a turn; its words, and
     those of the template around them, take places of the completion but are not sampled. Several processes sample a
     share each, and look at that until they are done.
 
@@ -94,9 +94,13 @@ def sample(
     draws = uniforms(seed, update, len(group), length, again, stream)
     chances = uniforms(seed, update, len(group), length, again, stream + _ENVIRONMENT)
     rows = ranks.mine(torch.arange(len(group)))
-    shape, choice = (len(rows), length, keep), Choice(temperature, greedy, top_p, top_k)
+    shape, choice = (len(rows), length, keep), Choice(temperature, greedy, cut)
+    said = None
+    if cut.repetition_penalty != 1:
+        mine = group[rows].to(lm.device)
+        said = said_by(prompts.ids[mine], prompts.mask[mine], lm.vocabulary)
     while True:
-        slate = Slate(shape, lm.end_ids, choice, lm.device).begin(draws[rows])
+        slate = Slate(shape, lm.end_ids, choice, lm.device, lm.vocabulary).begin(draws[rows], said)
         empty = Batch(
             update=update, prompts=prompts, group=group[rows].to(lm.device), temperature=temperature, **slate.written()
         )
@@ -155,7 +159,7 @@ def _one_by_one(growing: Decoder, slate: Slate, episodes: Episodes | None) -> It
     for position in range(slate.shape[1]):
         chosen = slate.choose(growing.logits, active, growing.at)
         if episodes is not None:
-            chosen = Chosen(episodes.with_environment(active, chosen.tokens, position), *chosen[1:])
+            chosen = chosen._replace(tokens=episodes.with_environment(active, chosen.tokens, position))
         ended = slate.write(active, chosen)
         if episodes is not None:
             ended = episodes.over(active, ended & slate.truncated[active], position)

@@ -247,7 +247,7 @@ def _contents(state: State) -> dict[str, Tensor]:
     tensors["num_tokens"] = torch.tensor(state.num_tokens)
     tensors["kl_coef"] = torch.tensor(state.adapted, dtype=torch.double)
     tensors["entropy_coef"] = torch.tensor(astuple(state.entropy), dtype=torch.double)
-    return tensors
+    return tensors | state.sampler.contents(state.update)
 
 
 def _on_host(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -312,6 +312,7 @@ def restore(state: State, path: Path, update: int) -> None:
     adapted, start = tensors["kl_coef"].tolist() if "kl_coef" in tensors else (0.0, 0.0)
     state.adapted = adapted, start
     state.entropy = EntropyControl(*tensors["entropy_coef"].tolist()) if "entropy_coef" in tensors else EntropyControl()
+    state.sampler.restore(tensors, state.lm.device)
     state.update = update
 
 
@@ -323,6 +324,7 @@ def restart(state: State) -> None:
     state.optimizer = new_optimizer(state.parameters, state.settings)
     state.update = state.num_tokens = 0
     state.adapted, state.entropy = (0.0, 0.0), EntropyControl()
+    state.sampler.forget()
 
 
 def to_drop(sizes: dict[int, int], budget: int) -> list[int]:

@@ -17,6 +17,7 @@ from rlplay.engine.batch import Batch
 from rlplay.engine.lora import FrozenAdapters
 from rlplay.engine.master_weights import MasterAdamW
 from rlplay.engine.model import LanguageModel, trainable
+from rlplay.engine.sampler import Sampler
 from rlplay.engine.stages import RunStage
 from rlplay.engine.world_policy import is_table
 from rlplay.tasks.task import Example, Task
@@ -69,12 +70,18 @@ class State:
     plain_world: World | None = None
     painted: dict[str, float | str] = field(default_factory=dict)
     choices: dict[tuple[int, int], Choice] = field(default_factory=dict)  # the user's, by update and pair
+    sampler: Sampler = field(default_factory=Sampler)
     withheld: dict[int, list[int]] = field(default_factory=dict)  # tokens whose credit is taken away, by update
 
     @property
     def max_updates(self) -> int:
         """Updates that the run is planned for."""
         return sum(stage.updates for stage in self.stages)
+
+    @property
+    def sampling_lm(self) -> LanguageModel:
+        """The model that samples what the update under way learns from, with the sampler's weights as its policy."""
+        return self.sampler.using or self.lm
 
     def learning_rate(self, step: int) -> float:
         """The learning rate of optimizer step `step` (from 0) of the update under way.
@@ -102,7 +109,7 @@ class State:
 
         Not the base model but the policy at a stage's start is what the KL of RLHF (Ouyang et al. 2022,
         arXiv:2203.02155) and the log-ratios of DPO (Rafailov et al. 2023, arXiv:2305.18290) are taken to, and what
-        pairs are sampled from. A reward model goes on as it is.
+        pairs are sampled from. A reward model goes on as it is. A sampler begins with the policy, too.
         """
         if self.tasks:
             self.task = self.tasks[stage]
@@ -112,6 +119,7 @@ class State:
         forget_values(self.value_head)
         self.optimizer = new_optimizer(self.parameters, self.settings)
         self.adapted, self.entropy = (0.0, 0.0), EntropyControl()
+        self.sampler.forget()
         self.stage = stage
 
     def adopt(self, model: nn.Module) -> None:

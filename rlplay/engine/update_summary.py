@@ -10,6 +10,7 @@ from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
 from rlplay.engine.correct import correction_metrics
 from rlplay.engine.credit_phase import reference_kl
+from rlplay.engine.mismatch import mismatch_figures
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import score_with_favourites
 from rlplay.engine.state import State
@@ -74,7 +75,7 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
 def _look_again(batch: Batch, lm: LanguageModel) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What the policy makes of a batch now, as `score_with_favourites`, on the CPU; exactly as before if no step has
     moved it."""
-    if batch.passes is not None and not batch.passes.moved:
+    if batch.passes is not None and not batch.passes.moved and batch.sampling_logprobs is None:
         old, top_ids, top_logprobs = batch.on_host("old_logprobs", "top_ids", "top_logprobs")
         return old, top_logprobs, top_ids[..., 0], top_logprobs[..., 0]
     found = to_host(score_with_favourites(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature))
@@ -138,7 +139,7 @@ def _distinct(batch: Batch) -> float:
 
 def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     mask, (entropy,) = batch.known_masks[0], batch.on_host("entropy")
-    metrics = of_steps(batch)
+    metrics = of_steps(batch) | mismatch_figures(batch)
     metrics["completions/distinct"] = _distinct(batch)
     metrics["entropy"] = entropy[mask].mean().item()
     if "kl" not in metrics and batch.ref_logprobs is not None:

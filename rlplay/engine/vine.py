@@ -22,6 +22,7 @@ from rlplay.engine.reasoning import step_ends
 from rlplay.engine.reward_calls import Completions
 from rlplay.engine.sample import VINES, sample, unseen
 from rlplay.engine.score import graded, totals, weighted
+from rlplay.engine.slate import Cut
 from rlplay.engine.state import State
 from rlplay.engine.tensors import group_statistics
 from rlplay.tasks.own_rewards import accepted
@@ -53,9 +54,10 @@ def vine(batch: Batch, state: State, seed: int) -> Iterator[Vining]:
     """Cut answers into reasoning steps, episodes into turns, and sample the value of each state in which one begins.
 
     Fills `batch.vine_ends` and `batch.vine_values` [N, L], the same value for all tokens of a step. A value is the
-    mean of γ^(n − 1)·R over `vine_samples` answers of n more tokens by the current policy, cut where the completions
-    were. Equal states are sampled once. An environment is given the same turns and random numbers again, and others
-    from there on; tools are called again. Repeats itself for the same (seed, update) and the same completions.
+    mean of γ^(n − 1)·R over `vine_samples` answers of n more tokens by whoever sampled the completions, which is the
+    policy unless the settings ask for a sampler apart; they are cut where the completions were. Equal states are
+    sampled once. An environment is given the same turns and random numbers again, and others from there on; tools are
+    called again. Repeats itself for the same (seed, update) and the same completions.
 
     Raises Halt if a reward function fails, or if an environment does not come to the same state again.
     """
@@ -132,9 +134,10 @@ def _sampled_on(
     shortest = min(len(each.ids) for each in states)
     more = yield from unseen(
         sample(
-            lm, asked, generations=settings.vine_samples, length=settings.max_completion_length - shortest,
+            state.sampling_lm, asked, generations=settings.vine_samples,
+            length=settings.max_completion_length - shortest,
             temperature=batch.temperature, keep=1, seed=seed, update=batch.update, again=part,
-            stream=VINES, environment=state.task.environment, top_p=settings.top_p, top_k=settings.top_k,
+            stream=VINES, environment=state.task.environment, cut=Cut.of(settings),
         ),
         Vining(),
     )  # fmt: skip

@@ -175,6 +175,18 @@ _ROWS = (
            "share of tokens left out because policy and sampler are too far apart", "",
            "By importance_sampling_mode or rollout_rs. What is left out teaches nothing: near 1, the update stands "
            "still."),
+    Metric("sampling/sampling_logp_difference/mean", "Sampler's difference",
+           "mean over sampled tokens of |ℓ − ℓ_sampler|, policy before the update", "nats",
+           "0: sampler and policy agree about every token. Precision, older weights and a cut that counts raise it."),
+    Metric("sampling/sampling_logp_difference/max", "Sampler's largest difference",
+           "largest |ℓ − ℓ_sampler| of a sampled token", "nats", ""),
+    Metric("mismatch_kl", "Mismatch KL", "mean over sampled tokens of w − log w − 1, w = policy/sampler (k3)", "nats",
+           "An estimate of KL(sampler ‖ policy), as prime-rl logs it. Growth over the updates is the sign of trouble."),
+    Metric("sample/staleness_mean", "Staleness", "weights that the sampler has got since those of the answers", "syncs",
+           "As TRL's AsyncGRPO counts: with weight_sync_steps=1 they are updates, with 0 it stays 0, however old the "
+           "weights get."),
+    Metric("sample/dropped_stale_total", "Answers too stale", "answers older than max_staleness, thrown away",
+           "answers", "What the lag costs: another program would have sampled them in vain. Here they are counted."),
     Metric("dynamic_sampling/dropped_groups", "Groups dropped", "groups without signal that were left out", "groups",
            "What dynamic sampling costs: these groups were sampled and scored, but not trained on."),
     Metric("num_tokens", "Tokens so far", "tokens of the answers of all updates so far, sampled or given",

@@ -17,7 +17,7 @@ from rlplay.algorithms.schedules import Schedule, share
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.driver import Driver
 from rlplay.engine.optimize import ratio_guard
-from rlplay.engine.slate import Choice, Slate, cut
+from rlplay.engine.slate import Choice, Cut, Slate, cut
 from rlplay.engine.state import new_optimizer
 from rlplay.trace.records import AnyRecord, Finished, Notice, Sampled, Stepped
 from tests.engine.conftest import ARCHITECTURES
@@ -125,14 +125,14 @@ def test_a_cut_leaves_what_the_warpers_of_transformers_leave(top_p: float, top_k
         theirs = TopKLogitsWarper(top_k)(ids, theirs)
     if top_p < 1:
         theirs = TopPLogitsWarper(top_p)(ids, theirs)
-    assert (cut(logprobs, top_p, top_k).isfinite() == theirs.isfinite()).all()
+    assert (cut(logprobs, Cut(top_p, top_k)).isfinite() == theirs.isfinite()).all()
 
 
 @pytest.mark.parametrize(("others", "top_k"), [(0.0, 0), (0.01, 3)])
 def test_a_number_takes_the_token_in_whose_share_it_lies_and_never_one_that_was_cut(others: float, top_k: int) -> None:
     shares = torch.tensor([[others, 0.25, others, 0.125, others, others, 0.125, others]] * 6).log()
     draws = torch.tensor([0.0, 0.49, 0.51, 0.74, 0.76, float(np.nextafter(np.float32(1), np.float32(0)))])
-    slate = Slate((6, 1, 1), frozenset(), Choice(1.0, top_k=top_k), torch.device("cpu")).begin(draws[:, None])
+    slate = Slate((6, 1, 1), frozenset(), Choice(1.0, cut=Cut(top_k=top_k)), torch.device("cpu")).begin(draws[:, None])
     assert slate.choose(shares, slate.every).tokens.tolist() == [1, 1, 3, 3, 6, 6]
 
 

@@ -61,7 +61,9 @@ def state(model: Any) -> Any:
     task = SimpleNamespace(
         rewards={"uneven": uneven}, gold={}, environment=None, train=[Example("", {})], columns=set()
     )
-    return SimpleNamespace(lm=lm, settings=settings, task=task, reward_model=None, update=1, max_updates=2)
+    return SimpleNamespace(
+        lm=lm, sampling_lm=lm, settings=settings, task=task, reward_model=None, update=1, max_updates=2
+    )
 
 
 def _drained(moments: Any) -> Any:

@@ -50,7 +50,13 @@ def drained(moments: Any) -> Any:
 
 def a_state(lm: Any, task: Any, **settings: Any) -> Any:
     return SimpleNamespace(
-        lm=lm, settings=resolve({**TURNS, **settings}), task=task, reward_model=None, update=1, max_updates=2
+        lm=lm,
+        sampling_lm=lm,
+        settings=resolve({**TURNS, **settings}),
+        task=task,
+        reward_model=None,
+        update=1,
+        max_updates=2,
     )
 
 

@@ -21,6 +21,7 @@ from rlplay.engine.model import LanguageModel, trainable
 from rlplay.engine.phases import ends_phase, point_after
 from rlplay.engine.preference_pairs import Unlabelled
 from rlplay.engine.replays import Interrupted
+from rlplay.engine.sampler import Sampler
 from rlplay.engine.snapshots import SnapshotStore, opened_moments
 from rlplay.engine.stages import stage_at
 from rlplay.engine.state import RunPlan, State, new_optimizer
@@ -116,7 +117,7 @@ def _apart(state: State, stage: int) -> State:
     parameters = trainable(own, head)
     return replace(
         state, lm=own, value_head=head, parameters=parameters, optimizer=new_optimizer(parameters, state.settings),
-        batch=None, reward_model=None, choices={**state.choices},
+        batch=None, reward_model=None, choices={**state.choices}, sampler=Sampler(),
     )  # fmt: skip
 
 

@@ -42,6 +42,9 @@ def recorded_batch(update: Update, state: State) -> Batch:
         environment=_padded(sampled.mask == 0, sampled, state),
         temperature=sampled.temperature,
     )
+    if sampled.sampling_logprobs is not None:
+        batch.sampling_logprobs = _padded(sampled.sampling_logprobs, sampled, state)
+        batch.from_sampler = settings.old_logprobs_of == "sampler"
     if (credited := update.credited) is not None:
         wanted = {"advantages": credited.advantages, "returns": credited.returns, "ref_logprobs": credited.ref_logprobs}
         if settings.loss_type == "policy_gradient" and settings.baseline == "value":

@@ -10,6 +10,9 @@ from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.trl_verl import loss_type, trainer_of
 from rlplay.export.trl.fields import Field, batch_lines, config_lines, literal, note, parts_of
 
+_SAMPLER = ("sampler_dtype", "sampler_lag", "weight_sync_steps", "max_staleness", "logprobs_mode", "old_logprobs_of")
+"""Settings of a sampler apart from the trainer."""
+
 
 def policy_fields(s: Settings, weights: list[float]) -> Iterator[Field]:
     """Fields of the config, and comments; `weights` belong to the reward functions in the script's order."""
@@ -23,7 +26,8 @@ def policy_fields(s: Settings, weights: list[float]) -> Iterator[Field]:
 def _sampling(s: Settings) -> Iterator[Field]:
     yield from config_lines({"num_generations": s.num_generations, "max_completion_length": s.max_completion_length,
                       "temperature": s.temperature})  # fmt: skip
-    yield from config_lines({"top_k": s.top_k, "top_p": s.top_p})
+    yield from config_lines({"top_k": s.top_k, "top_p": s.top_p, "min_p": s.min_p or None,
+                      "repetition_penalty": None if s.repetition_penalty == 1 else s.repetition_penalty})  # fmt: skip
     step = s.num_prompts * s.num_generations // s.num_minibatches
     # TRL's bnpo averages over the tokens of a part, not of the optimizer step.
     at_once = parts_of(step, step if loss_type(s) == "bnpo" else s.per_device_train_batch_size)
@@ -81,6 +85,17 @@ def _left_out(s: Settings) -> Iterator[Field]:
     """Comments on settings without a counterpart."""
     if s.gamma != 1:
         yield note(f"gamma {written(s.gamma)} has no counterpart in TRL, and no effect with returns=broadcast")
+    for name in (
+        "sampler_dtype",
+        "sampler_lag",
+        "weight_sync_steps",
+        "max_staleness",
+        "logprobs_mode",
+        "old_logprobs_of",
+    ):
+        if getattr(s, name) != getattr(Settings(), name):
+            value = written(getattr(s, name))
+            yield note(f"{name} {value} has no counterpart here: without vLLM TRL samples from the policy itself")
     if s.dynamic_sampling:
         yield note("dynamic_sampling has no counterpart in TRL: it does not replace groups without signal")
     if s.kl_ctrl != "fixed":
