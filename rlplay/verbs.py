@@ -27,7 +27,7 @@ class Verb:
 
 PANELS = ("answers", "tokens", "token", "curves")
 """The panels that the verb `panel` takes."""
-STAGES = ("token", "answers", "map", "curve", "pair", "conversation", "tree", "river", "all")
+STAGES = ("token", "answers", "map", "curve", "pair", "conversation", "tree", "river", "position", "all")
 """What the screen gives its room to, as the verb `stage` takes it: one subject, or all panels."""
 SLIDERS = ("temperature", "gamma", "lam", "epsilon", "beta", "gap")
 """What the verb slider takes: settings, and the gap of two scores."""
@@ -35,7 +35,7 @@ MAP_VIEWS = ("map", "value map", "optimal map")
 """What the verb curve shows of a world, besides metrics."""
 WEIGHT_VIEWS = ("moved", "layers", "neighbours")
 """What the verb weights shows first."""
-VIEWS = ("belief", "tree", "pull", "learning")
+VIEWS = ("belief", "tree", "pull", "learning", "position")
 """The views with a verb of their own, which take the place of any curve."""
 
 VERBS: dict[str, Verb] = {
@@ -108,6 +108,9 @@ VERBS: dict[str, Verb] = {
         Verb("learning", "learning map", ("E",), "look", "screen",
              "Show the held-out prompts over all evaluations: learned, forgotten, never, always; enter reads answers.",
              words="evaluation validation flip forgotten learned heldout"),
+        Verb("position", "by position", ("Q",), "look", "screen",
+             "Show the statistic of the colours over the position in the answer: a dot for each token, with quantiles.",
+             words="plot scatter place mismatch sampler difference entropy quantiles distribution zoom"),
         Verb("signs", "marks", ("m",), "look", "screen",
              "Show white space, special tokens and each token's value as a number.",
              words="numbers whitespace"),

@@ -13,9 +13,13 @@ RULE = CorrectionRule(level="token", outside="truncate", low=None, high=1.5)
 
 
 def records_apart(number: int, teacher: bool = True, **shape: int) -> list[AnyRecord]:
-    """`synthetic_update` with a sampler whose error grows along each answer, old weights, and a correction."""
-    records = synthetic_update(number, **shape)
-    sampled = records[0]
+    """`synthetic_update` with a sampler that is not the policy."""
+    return set_apart(synthetic_update(number, **shape), teacher)
+
+
+def set_apart(records: list[AnyRecord], teacher: bool = True) -> list[AnyRecord]:
+    """An update's records with a sampler whose error grows along each answer, old weights, and a correction."""
+    sampled, number = records[0], records[0].update
     assert isinstance(sampled, Sampled)
     rng = np.random.default_rng(number)
     place = np.concatenate([np.arange(size) for size in np.diff(sampled.offsets)])

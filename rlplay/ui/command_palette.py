@@ -149,7 +149,7 @@ _OF_PANEL: dict[type[Widget], tuple[str, ...]] = {
     TokenMap: ("probe", "lens", "largest", "find"),
     AnswerList: ("sort", "tree", "find", "moments"),
     Inspector: ("probe", "maths", "surrogate"),
-    CurvePanel: ("belief", "pull", "learning", "timeline"),
+    CurvePanel: ("belief", "pull", "position", "learning", "timeline"),
     PairPanel: ("probe", "compare"),
 }
 """What helps with each panel."""

@@ -28,7 +28,14 @@ from tests.terminal import Terminal, cpu_seconds, rlplay
 
 OPENING = 0.15
 """The limit for a dialogue, in seconds."""
-VIEWS = {"curves": "", "belief river": "B", "answer tree": "T", "pull map": "P", "learning map": "E"}
+VIEWS = {
+    "curves": "",
+    "belief river": "B",
+    "answer tree": "T",
+    "pull map": "P",
+    "learning map": "E",
+    "by position": "Q",
+}
 DIALOGUES = {
     "knobs": ("k", "╭─ Knobs"),
     "help": ("?", "╭─ Help"),

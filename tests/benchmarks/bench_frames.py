@@ -27,7 +27,14 @@ FRAME, SECOND, OPENING = 0.02, 0.5, 0.1
 SHAPE = {"prompts": 8, "generations": 8, "length": 32}
 BEHIND, SIZE = 20, (160, 50)
 """Updates that the run has behind it."""
-VIEWS = {"curves": "", "belief river": "B", "answer tree": "T", "pull map": "P", "learning map": "E"}
+VIEWS = {
+    "curves": "",
+    "belief river": "B",
+    "answer tree": "T",
+    "pull map": "P",
+    "learning map": "E",
+    "by position": "Q",
+}
 DIALOGUES = {"knobs": "k", "help": "question_mark", "glossary": "d", "timeline": "g", "palette": "ctrl+p", "sort": "o"}
 
 

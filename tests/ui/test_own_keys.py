@@ -79,7 +79,7 @@ def test_what_is_wrong_is_said_in_one_line_with_the_file(keys, text, problem):
 
 
 async def test_the_key_the_footer_the_help_and_the_palette_agree(keys):
-    keys("update: U\ncurve.back: Q\nhelp: f2\n")
+    keys("update: U\ncurve.back: R\nhelp: f2\n")
     app, source = playground()
     app.take_keys(read(RlplayApp))
     async with app.run_test(size=(160, 45)) as pilot:
@@ -95,12 +95,12 @@ async def test_the_key_the_footer_the_help_and_the_palette_agree(keys):
         assert len(source.commands) == 2
         app.panels.curves.panels[0].focus()
         await settled(pilot)
-        assert "Q → cursor" in app.panels.keys.render().plain
-        await pilot.press("Q")
+        assert "R → cursor" in app.panels.keys.render().plain
+        await pilot.press("R")
         await pressed(pilot, "f2")
         shown = "\n".join(str(part.render()) for part in app.screen.query(Static) if type(part) is Static)
         assert re.search(rf"U +{re.escape(VERBS['update'].help)}", shown)
-        assert re.search(r"Q +cursor back", shown)
+        assert re.search(r"R +cursor back", shown)
         (command,) = [each for each in commands(app.play) if each.title == "Update"]
         assert command.help.startswith("U · ")
 

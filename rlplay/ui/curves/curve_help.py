@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlplay.ui.format.legend import LOOKED_AT
+from rlplay.ui.position.position_hands import POSITION_HELP
 from rlplay.ui.world.map_hands import MAP_HELP
 
 HELP = f"""\
@@ -79,7 +80,7 @@ to the prompt, red below it. If every reward of the update is 0 or 1, ✓ and �
 the same text, the trees of the next prompts follow. `▸` marks a branch that has no room to open. The highlighted line
 has the token under the cursor: `i` opens the probe there. `[` and `]` go through the updates.
 
-{MAP_HELP}
+{POSITION_HELP}{MAP_HELP}
 **Learning map** (`E`) counts the prompts that are never trained on, a column for each evaluation, in bands by what
 becomes of them. A column reaches half-way to the next one; between them nothing was measured. Every evaluation asks the
 same prompts with the same random numbers, so a change comes from the policy. Every band is as high as its number of

@@ -30,6 +30,8 @@ from rlplay.ui.plot.picture import CURSOR, Picture, Size, marked
 from rlplay.ui.plot.plot_data import PlotData, first_update
 from rlplay.ui.plot.smoothing import STRENGTHS
 from rlplay.ui.plot.view import VALUE, View
+from rlplay.ui.position.by_position import ByPosition
+from rlplay.ui.position.position_hands import PositionHands
 from rlplay.ui.pull.box_drag import BoxDrag
 from rlplay.ui.pull.pull_map import PullMap
 from rlplay.ui.pull.ratio_histogram import Ratios
@@ -38,7 +40,7 @@ from rlplay.ui.world.shades import of_256, unshaded
 from rlplay.ui.world.world_map import WorldMap
 
 
-class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
+class CurvePanel(Panel, BoxDrag, MapHands, PositionHands, can_focus=True):
     """One plot: one or two curves over the updates, or the ratios of the last optimizer step."""
 
     HELP = HELP
@@ -75,7 +77,7 @@ class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
         Shortcut(("enter",), "look"),
         Shortcut(("L",), "log", False),
         Shortcut(("S",), "smooth", False),
-        Shortcut(("B", "T", "P", "E"), "views", False),
+        Shortcut(("B", "T", "P", "E", "Q"), "views", False),
     )
 
     class Altered(Message):
@@ -108,6 +110,8 @@ class CurvePanel(Panel, BoxDrag, MapHands, can_focus=True):
         """The keys of this view, for the footer; without a cursor in it, those of the cursor are left out."""
         if isinstance(self.view, WorldMap):
             return self.map_shortcuts
+        if isinstance(self.view, ByPosition):
+            return self.position_shortcuts
         instead = "answers" if isinstance(self.view, LearningMap) else "next region" if self.shows_map else "look"
         idle = () if self.view.of_run or self.shows_map else {("left", "right"), ("enter",)}
         return tuple(

@@ -28,6 +28,7 @@ from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.two_lines import TwoLines
 from rlplay.ui.plot.view import View
+from rlplay.ui.position.by_position import ByPosition
 from rlplay.ui.river.belief_river import River
 from rlplay.ui.world.painted_world import PaintedWorld
 from rlplay.ui.world.world_map import MAPS, WorldMap, least_width
@@ -73,7 +74,7 @@ class CurvePanels(Widget):
         self._stepped: Update | None = None
         self._pulled: Update | None = None  # the last one that has a pull map
         self._settings = UNKNOWN
-        self._cursor = 0, 0
+        self._cursor, self._lens = (0, 0), ""
         self._arranged_for: tuple[World | None, int] = None, 0
         self.details = RunDetails(steered=not replayed)
         self._paint = PaintedWorld()
@@ -137,12 +138,12 @@ class CurvePanels(Widget):
         self.prepare(history, live, settings)
         self.draw_all()
 
-    def follow(self, cursor: tuple[int, int]) -> None:
-        """Show the path of the answer under the cursor on the maps."""
-        self._cursor = cursor
+    def follow(self, cursor: tuple[int, int], lens: str = "") -> None:
+        """Show what is about the token under the cursor, and about the statistic `lens` that colours the tokens."""
+        self._cursor, self._lens = cursor, lens
         for panel in self.seen:
-            if isinstance(panel.view, WorldMap | River | AnswerTree) and panel.source is not None:
-                panel.show(replace(panel.source, cursor=cursor))
+            if isinstance(panel.view, WorldMap | River | AnswerTree | ByPosition) and panel.source is not None:
+                panel.show(replace(panel.source, cursor=cursor, lens=lens))
 
     def fit(self, settings: Settings) -> bool:
         """Whether the panels offer the views for these settings."""
@@ -171,7 +172,7 @@ class CurvePanels(Widget):
             source, beliefs=self.details.beliefs, evaluations=self.details.evaluations, box=self.details.box,
             guess=self.details.guess, steered=self.details.steered, foreign=self.details.foreign,
             on_record=self.details.on_record, repainted=repainted, pulled=self._pulled,
-            awaited=self.details.awaited,
+            awaited=self.details.awaited, lens=self._lens,
         )  # fmt: skip
         self._source = source
         for panel in self.panels:

@@ -12,6 +12,7 @@ from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.trpo_search import Search
 from rlplay.ui.plot.two_lines import TwoLines, two_lines
 from rlplay.ui.plot.view import Detailed, View
+from rlplay.ui.position.by_position import ByPosition
 from rlplay.ui.pull.pull_map import PullMap
 from rlplay.ui.pull.ratio_histogram import Ratios
 from rlplay.ui.river.belief_river import River
@@ -23,6 +24,7 @@ DETAILED: dict[str, Detailed] = {
     "tree": AnswerTree(),
     "pull": PullMap(),
     "learning": LearningMap(),
+    "position": ByPosition(),
 }
 """The views with a verb of their own."""
 NAMED: dict[str, View] = {
@@ -32,7 +34,7 @@ NAMED: dict[str, View] = {
     "optimal map": MAPS[2],
 }
 """The views that can be asked for by name, with a verb or as a curve; they take the place of any curve."""
-LARGE: dict[str, View] = {"map": MAPS[0], "tree": AnswerTree(), "river": River()}
+LARGE: dict[str, View] = {"map": MAPS[0], "tree": AnswerTree(), "river": River(), "position": ByPosition()}
 """The stages in which one view has most of the room."""
 ROW = 4
 """Views below the answers; `further` ones have room on a large screen only."""

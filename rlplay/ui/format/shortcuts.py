@@ -21,6 +21,8 @@ KEY_NAMES = {
     "greater_than_sign": ">",
     "number_sign": "#",
     "exclamation_mark": "!",
+    "plus": "+",
+    "minus": "-",
     "left": "←",
     "right": "→",
     "up": "↑",

@@ -140,7 +140,7 @@ class Playground:
     def inspect(self) -> None:
         """Show the details of the token under the cursor."""
         session, preview, cursor = self.session, self.preview, self.panels.tokens.cursor
-        self.panels.curves.follow(cursor)
+        self.panels.curves.follow(cursor, self.lens_choice or "")
         match self.panels.stage:
             case "pair":
                 self.panels.pair.show(session.shown, cursor, session.settings_of(session.shown))

@@ -15,6 +15,7 @@ SHOWS: dict[str, tuple[str, ...]] = {
     "conversation": ("tokens", "curves"),
     "tree": ("curves",),
     "river": ("tokens", "curves"),
+    "position": ("tokens", "curves"),
     "all": ("answers", "tokens", "token", "curves"),
 }
 """The panels of a stage, as the verb `panel` calls them."""
@@ -31,7 +32,7 @@ WIDE = SHOWS | {"answers": ("answers", "tokens", "token", "curves")}
 """Those on a wide screen."""
 APART = {"answers": "all", "tokens": "all", "token": "token", "curves": "curve"}
 """The stage that shows a panel which the present one leaves out."""
-VIEWS = {**dict.fromkeys(MAP_VIEWS, "map"), "tree": "tree", "belief": "river"}
+VIEWS = {**dict.fromkeys(MAP_VIEWS, "map"), "tree": "tree", "belief": "river", "position": "position"}
 """The views that have a stage of their own."""
 
 

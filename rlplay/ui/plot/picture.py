@@ -85,6 +85,14 @@ def marked(content: Content, frame: Axes, x: float, mark: str) -> Content:
     return Content.assemble(content[:at], (mark, NOTE), content[at + 1 :])
 
 
+def lit(content: Content, width: int, columns: range, lines: range) -> Content:
+    """A picture's text with the cells of these columns and lines highlighted."""
+    if not columns:
+        return content
+    starts = (line * (width + 1) for line in lines)
+    return content.add_spans([Span(start + columns.start, start + columns.stop, CURSOR) for start in starts])
+
+
 def joined(cells: Iterable[Cell]) -> Content:
     """One line made of cells."""
     runs = groupby(cells, key=lambda cell: cell[1])

@@ -67,6 +67,7 @@ class PlotData:
     walk: Walk | None = None  # that the user makes in the world
     painting: Painting | None = None  # of the world, by the user
     repainted: bool = False  # since the walks of the update on the screen
+    lens: str = ""  # the statistic that the user has chosen for the colours; empty: automatic
 
     @property
     def mapped(self) -> Update | None:

@@ -7,10 +7,10 @@ from textual.content import Content
 from textual.widget import Widget
 
 from rlplay.ui.parts.panel_messages import Perform
-from rlplay.ui.plot.picture import Size
+from rlplay.ui.plot.picture import Size, lit
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.view import View
-from rlplay.ui.pull.pull_map import PullMap, lit
+from rlplay.ui.pull.pull_map import PullMap
 from rlplay.ui.pull.pull_plane import Corner
 from rlplay.ui.pull.ratio_histogram import shows_map
 

@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from textual.content import Content, Span
+from textual.content import Content
 
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.pulls import PlaneBox, Pulls, pulls
 from rlplay.trace.records import Array
 from rlplay.ui.formula.formula_lines import bounds, has_band
 from rlplay.ui.plot.drawn_curves import RULE
-from rlplay.ui.plot.picture import AXIS, CURSOR, Picture, Size, painted
+from rlplay.ui.plot.picture import AXIS, Picture, Size, lit, painted
 from rlplay.ui.plot.plot_data import LIGHT, NOT_COMPUTED, PlotData
 from rlplay.ui.plot.view import VALUE, OfUpdate
 from rlplay.ui.pull.pull_plane import Corner, Plane, plane, regions
@@ -150,14 +150,6 @@ def _name_axis(labels: list[str]) -> None:
     at = 0 if not labels[0] else next(free, None)
     if at is not None:
         labels[at] = "A"
-
-
-def lit(content: Content, width: int, columns: range, lines: range) -> Content:
-    """A picture's text with the cells of these columns and lines highlighted."""
-    if not columns:
-        return content
-    starts = (line * (width + 1) for line in lines)
-    return content.add_spans([Span(start + columns.start, start + columns.stop, CURSOR) for start in starts])
 
 
 def _cells(found: Pulls, on: Plane, fences: tuple[float, ...]) -> tuple[Array, Array]:
