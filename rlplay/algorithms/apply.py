@@ -147,6 +147,12 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         "than vine and gae and a baseline other than greedy and value: it compares whole answers of a group",
     )
     yield (
+        not s.retokenize_turns
+        or (s.returns != "vine" and s.reward_stream == "outcome" and s.old_logprobs_of == "trainer"),
+        "retokenize_turns needs old_logprobs_of=trainer, reward_stream=outcome and returns other than vine: what the "
+        "sampler reported, and steps, are of the tokens that were sampled",
+    )
+    yield (
         s.multi_objective_aggregation == "sum_then_normalize" or s.reward_stream == "outcome",
         "multi_objective_aggregation=normalize_then_sum needs reward_stream=outcome: it normalises whole rewards, and "
         "their steps would count twice",

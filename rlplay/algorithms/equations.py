@@ -75,7 +75,7 @@ def value_error(s: Settings, values: Mapping[str, Any] | None = None) -> Express
 
 
 def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
-    yield "sampling", "groups whose rewards are all equal are replaced" if s.dynamic_sampling else ""
+    yield "sampling", "; ".join(_sampling(s))
     yield "r", _stream(s)
     yield "G", row(s, "returns").equation(s)
     yield "b", _baseline(s)
@@ -135,6 +135,13 @@ def other_loss_terms(s: Settings) -> tuple[str, ...]:
     """The other terms of the policy's loss, which also act on clipped tokens and on tokens without advantage."""
     acting = (("the KL term", in_loss(s)), ("the entropy bonus", s.entropy_in_loss))
     return tuple(name for name, acts in acting if acts)
+
+
+def _sampling(s: Settings) -> Iterator[str]:
+    if s.dynamic_sampling:
+        yield "groups whose rewards are all equal are replaced"
+    if s.retokenize_turns:
+        yield "tokens are those of each turn's text, tokenized again"
 
 
 def _stream(s: Settings) -> str:

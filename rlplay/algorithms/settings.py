@@ -105,6 +105,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     old_logprobs_of: Side = "trainer"
     exploration_rate: float = 0.1
     dynamic_sampling: bool = False
+    retokenize_turns: bool = False
     candidates: int = 10
     observe: Observing = "full"
     reward_weights: dict[str, float] = {}

@@ -205,6 +205,7 @@ class Batch:
     ref_logprobs: Tensor | None = None  # [N, L]
     exact_kl: Tensor | None = None  # [N, L] KL(sampled from ‖ reference) over the vocabulary
     anchor: Tensor | None = None  # [N, L, V] log-probabilities of the policy that an exact KL in the loss is taken to
+    retokenized: dict[str, float] = field(default_factory=dict)  # how much is not as sampled, by its metric
     dropped_groups: int = 0  # sampled for this update and left out: no signal
     dropped_tokens: int = 0
     correction: Tensor | None = None  # [N, L] a factor of each token's surrogate, which corrects for the sampler

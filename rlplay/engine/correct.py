@@ -24,7 +24,8 @@ def correct(batch: Batch, settings: Settings) -> None:
     if batch.sampling_logprobs is None or settings.loss_type != "policy_gradient":
         return
     (old, sampling), mask = batch.on_host("old_logprobs", "sampling_logprobs"), batch.known_masks[0]
-    log_ratio = torch.where(mask, old.double() - sampling.double(), 0.0)
+    # A token that nobody sampled, as its text was tokenized again, is not corrected for.
+    log_ratio = torch.where(mask & ~sampling.isnan(), old.double() - sampling.double(), 0.0)
     known = {"sampler_log_ratio": log_ratio, "mask": mask}
 
     def computed(name: str) -> Tensor | None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from rlplay.containment import OwnError
 from rlplay.engine.batch import Batch
 from rlplay.engine.begun import Begun
+from rlplay.engine.chat_turns import turn_and_rest
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
 from rlplay.engine.tool_calls import parsed
@@ -162,11 +163,16 @@ class Episodes:
         closed = self._lm.templated([*example.prompt, turn])
         closed = closed[: closed.rfind(end) + len(end)]
         whole = self._lm.templated([*example.prompt, turn, *replies], add_generation_prompt=True)
-        if not whole.startswith(closed):
+        rest: str | None = whole[len(closed) :] if whole.startswith(closed) else None
+        if rest is None and self._lm.retokenizes:
+            found = turn_and_rest(self._lm, example.prompt, turn, replies, end)
+            rest = found and found[1]
+        if rest is None:
             raise Halt(
-                "the model's chat template rewrites earlier turns, so an episode can't be continued token by token"
+                "the model's chat template rewrites earlier turns, so an episode can't be continued token by token; "
+                "with retokenize_turns on, training alone sees them rewritten"
             )
-        return list(self._lm.tokenizer(whole[len(closed) :], add_special_tokens=False)["input_ids"])
+        return list(self._lm.tokenizer(rest, add_special_tokens=False)["input_ids"])
 
 
 def _from_user(reply: Reply) -> Message:

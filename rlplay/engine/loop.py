@@ -34,6 +34,7 @@ def train(state: State, plan: RunPlan) -> Iterator[Moment]:
     Yields a `Sampling` at every decoded position and a record after every phase and optimizer step.
     Raises Halt if training must not go on; `state` is then as it was after the last optimizer step.
     """
+    state.lm.run_as(state.settings)
     if state.update == 0 and plan.eval_every:
         yield from evaluate(state, plan)
     while True:

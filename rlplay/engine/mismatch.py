@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
 
 from rlplay.algorithms import divergences
-from rlplay.engine import ranks
 from rlplay.engine.agreement import precision
 from rlplay.engine.batch import Batch
-from rlplay.engine.log_softmax import widened
 from rlplay.engine.model import LanguageModel
-from rlplay.engine.passes import forward, laid_out, token_logprobs
+from rlplay.engine.passes import token_logprobs
+from rlplay.engine.scored_again import scored_again
 from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors
@@ -64,23 +62,8 @@ def _off(lm: LanguageModel, batch: Batch) -> float:
 def _score_again(batch: Batch, lm: LanguageModel) -> None:
     """Let log-probabilities and entropy be the policy's; the candidates are those of the sampler, in the policy's
     order."""
-    tokens, width = batch.tokens(), batch.ids.shape[1]
-
-    @torch.no_grad()
-    def scored(rows: Tensor) -> list[Tensor]:
-        own, entropy, top = list[tuple[Tensor, Tensor]](), list[tuple[Tensor, Tensor]](), list[tuple[Tensor, Tensor]]()
-        every, (there,) = len(rows) == len(tokens.ids), to_device([rows], batch.ids.device)
-        some, candidates = (tokens, batch.top_ids) if every else (tokens.select(rows), batch.top_ids[there])
-        for chunk in forward(lm, lm.policy, some):
-            here = (chunk.rows, slice(chunk.width))
-            whole = (widened(chunk.logits) / batch.temperature).log_softmax(-1)
-            own.append((chunk.rows, chunk.logprobs(some.ids[here], batch.temperature)))
-            entropy.append((chunk.rows, chunk.spread(-(whole.exp() * whole.clamp(min=-1e4)).sum(-1))))
-            top.append((chunk.rows, chunk.logprobs(candidates[here], batch.temperature)))
-        return [laid_out(parts, width) for parts in (own, entropy, top)]
-
     mask = batch.completion_mask
-    own, entropy, top = ranks.by_rows(len(tokens.ids), scored)
+    own, entropy, top, _ = scored_again(lm, batch.tokens(), batch.top_ids, batch.temperature)
     batch.old_logprobs, batch.entropy = own * mask, entropy * mask
     assert batch.sampling_top_logprobs is not None
     ordered = (top * mask[..., None]).sort(dim=-1, descending=True, stable=True)
@@ -104,8 +87,9 @@ def mismatch_figures(batch: Batch) -> dict[str, float]:
     """How far the sampler was from the policy: TRL's metrics of that, prime-rl's KL, and how old its weights were.
 
     `mismatch_kl` is the mean over the sampled tokens of w − log w − 1 with w = policy/sampler, an estimate of
-    KL(sampler ‖ policy), as prime-rl's `mismatch_kl` is. The policy is the one before the update's first step; with
-    old_logprobs_of=sampler as the first pass's steps saw it, which has moved if there are several of them.
+    KL(sampler ‖ policy), as prime-rl's `mismatch_kl` is; tokens that nobody sampled do not count. The policy is the one
+    before the update's first step; with old_logprobs_of=sampler as the first pass's steps saw it, which has moved if
+    there are several of them.
     """
     found = dict[str, float]()
     if batch.version is not None:
@@ -118,7 +102,9 @@ def mismatch_figures(batch: Batch) -> dict[str, float]:
         if batch.passes is None or batch.passes.first_seen is None:
             return found
         trained = batch.passes.first_seen
-    log_ratio = (trained.double() - sampling.double())[mask]
+    log_ratio = (trained.double() - sampling.double())[mask & ~sampling.isnan()]
+    if not len(log_ratio):
+        return found
     return found | {
         "sampling/sampling_logp_difference/mean": log_ratio.abs().mean().item(),
         "sampling/sampling_logp_difference/max": log_ratio.abs().max().item(),

@@ -59,6 +59,8 @@ class LanguageModel:
     """Which kind of pass, without a shared cache, may run its layers again; None if none gives the right gradient."""
     checkpointing: bool = False
     """Whether a pass that is differentiated keeps the layers' inputs alone."""
+    retokenizes: bool = False
+    """Whether training sees turns as the chat template writes them, so that sampling need not."""
     agreed: int = 0
     """Positions, prompt included, up to which sampling and scoring were seen to agree."""
     remarks: list[str] = field(default_factory=list)
@@ -82,6 +84,7 @@ class LanguageModel:
         """Let passes be as the settings say; an update begins with it."""
         self.rows_at_once = settings.per_device_train_batch_size
         self.checkpointing = settings.gradient_checkpointing
+        self.retokenizes = settings.retokenize_turns
 
     def save_memory(self) -> None:
         """Keep no caches between batches from now on."""

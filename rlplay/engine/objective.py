@@ -78,7 +78,7 @@ def objective(
     kept = weights if keep is None else weights * keep
     if settings.off_policy_mask_threshold is not None:
         moved = log_ratio if inputs.sampling_logprobs is None else inputs.logprobs - inputs.sampling_logprobs
-        moved = torch.where(inside, moved, 0.0)
+        moved = torch.where(inside & ~moved.isnan(), moved, log_ratio)
         kept = kept * masks.on_policy(Tensors, moved, inputs.advantages, inside, settings.off_policy_mask_threshold)
     policy_loss = (kept * surrogate).sum()
     loss, token_kl, kl_loss = policy_loss, None, None

@@ -12,6 +12,7 @@ from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
 from rlplay.engine.episodes import asked
 from rlplay.engine.merge import joined, selected
 from rlplay.engine.mismatch import held_against
+from rlplay.engine.retokenized import retokenize
 from rlplay.engine.sample import Sampling, draw_prompts, sample, unseen
 from rlplay.engine.score import score
 from rlplay.engine.slate import Cut
@@ -36,6 +37,9 @@ def rollouts(state: State, plan: RunPlan) -> Generator[Sampling, None, Batch]:
     if settings.dynamic_sampling:
         batch = yield from _with_signal(batch, state, plan)
     held_against(batch, state)
+    if settings.retokenize_turns:
+        score(batch, state)  # rewards are for what was said
+        retokenize(batch, state)
     batch.survey = survey(state)
     if settings.baseline == "greedy":
         batch.greedy_rewards = yield from _greedy(batch, state, plan)

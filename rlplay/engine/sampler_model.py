@@ -52,7 +52,7 @@ class SamplerModel:
         """Have these trained weights, by their names in the policy, and be run as `lm` is."""
         for name, weight in weights.items():
             self._own[name].copy_(self._rounded(name, weight))
-        self.lm.rows_at_once = lm.rows_at_once
+        self.lm.rows_at_once, self.lm.retokenizes = lm.rows_at_once, lm.retokenizes
         if self.lm.fixed and not lm.fixed:
             self.lm.save_memory()
         return self.lm

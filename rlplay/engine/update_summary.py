@@ -50,6 +50,7 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
     favourites = batch.flat(likeliest, seen_rows).astype(np.int32)
     newcomers = np.setdiff1d(favourites, batch.flat(top_ids)).tolist()
     state.num_tokens += int(mask.sum()) + batch.dropped_tokens
+    metrics |= batch.retokenized
     if state.settings.dynamic_sampling:
         metrics["dynamic_sampling/dropped_groups"] = float(batch.dropped_groups)
     metrics["num_tokens"] = float(state.num_tokens)

@@ -122,6 +122,7 @@ def test_what_trl_cannot_do_is_refused_by_the_setting(tmp_path: Path, settings: 
 LOST: list[tuple[Given, str]] = [
     ({"gamma": 0.9}, "gamma 0.9 has no counterpart"),
     ({"algorithm": "dapo"}, "dynamic_sampling has no counterpart"),
+    ({"retokenize_turns": True}, "retokenize_turns has no counterpart"),
     ({"beta": 0.1, "kl_estimator": "k1"}, "kl_estimator k1"),
     ({"beta": 0.1, "kl_ctrl": "ziegler"}, "kl_ctrl ziegler"),
     ({"beta": 0.1, "kl_placement": "none"}, "beta 0.1"),

@@ -61,6 +61,7 @@ def test_every_choice_of_an_axis_reads_differently(axis):
         ("num_iterations", 4, {}),
         ("num_minibatches", 4, {}),
         ("dynamic_sampling", True, {}),
+        ("retokenize_turns", True, {}),
         ("max_kl", 0.1, {"surrogate": "trpo", "kl_placement": "constraint"}),
         ("cg_iterations", 5, {"surrogate": "trpo"}),
         ("cg_damping", 0.5, {"surrogate": "trpo"}),

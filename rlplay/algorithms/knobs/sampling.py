@@ -59,6 +59,10 @@ SAMPLING: tuple[Knob, ...] = (
          needs=("loss_type", tuple(VALUE_LOSSES))),
     Knob("dynamic_sampling", "Dynamic sampling", "sampling", "Replaces groups whose rewards are all equal.",
          "More groups teach something, at the cost of more sampling (DAPO)."),
+    Knob("retokenize_turns", "Retokenize turns", "sampling", "Trains on the text of each turn, tokenized again.",
+         "As in a trainer that gets chat messages: text may be cut into other tokens than were sampled, and the chat "
+         "template may strip the thinking of earlier turns. off: trains on what was sampled.",
+         needs=("loss_type", ("policy_gradient",))),
     Knob("candidates", "Top-k recorded", "sampling", "Likeliest tokens recorded at each position.",
          "Limits what you can inspect; does not change training.", 1, 4096, 1),
     Knob("observe", "Passes to look at", "sampling", "Whether passes are made whose numbers are only looked at.",

@@ -98,6 +98,8 @@ def _left_out(s: Settings) -> Iterator[Field]:
             yield note(f"{name} {value} has no counterpart here: without vLLM TRL samples from the policy itself")
     if s.dynamic_sampling:
         yield note("dynamic_sampling has no counterpart in TRL: it does not replace groups without signal")
+    if s.retokenize_turns:
+        yield note("retokenize_turns has no counterpart in TRL: it trains on the tokens that were sampled")
     if s.kl_ctrl != "fixed":
         aim = f"target_kl {written(s.target_kl)}, kl_horizon {s.kl_horizon}"
         yield note(f"kl_ctrl {s.kl_ctrl} ({aim}) has no counterpart in TRL: beta stays constant")
