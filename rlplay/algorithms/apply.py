@@ -227,10 +227,27 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         s.entropy_coef_min <= s.entropy_coef_max,
         "entropy_coef_min is above entropy_coef_max: an adaptive bonus stays between them",
     )
+    yield from _teacher_rules(s)
     completions = s.num_prompts * s.num_generations
     yield (
         s.num_minibatches <= completions,
         f"num_minibatches={s.num_minibatches} is more than the {completions} completions of an update",
+    )
+
+
+def _teacher_rules(s: Settings) -> Iterator[tuple[bool, str]]:
+    yield (
+        not s.distils or s.teacher_model_kind != "live" or s.teacher_context != "none",
+        "teacher_model_kind=live needs a teacher_context: else the teacher is the policy itself",
+    )
+    yield (
+        not s.distils or s.teacher_context != "group" or s.num_generations > 1,
+        "teacher_context=group needs num_generations of 2 or more: one completion has no siblings",
+    )
+    yield (
+        not s.surrogate_row.trust_region or not s.distils_in_loss,
+        "surrogate=trpo needs distillation_weight=0 or distillation_mode=advantage: its line search measures Σ w·A "
+        "alone",
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rlplay.algorithms.distillation_catalogue import DISTILLATION_ALGORITHMS
 from rlplay.algorithms.preference_catalogue import PREFERENCE_ALGORITHMS
 from rlplay.trace.kinds import SomeSettings
 
@@ -61,6 +62,13 @@ _NEUTRAL: SomeSettings = {
     "rollout_rs": "none",
     "entropy_coef": 0.0,
     "use_adaptive_entropy": False,
+    "distillation_weight": 0.0,
+    "distillation_mode": "full_logits",
+    "distillation_alpha": 1.0,
+    "distillation_is_clip": None,
+    "iw_opd_gamma": 0.0,
+    "teacher_model_kind": "base",
+    "teacher_context": "none",
     "num_iterations": 1,
     "num_minibatches": 1,
     "loss_type": "policy_gradient",
@@ -277,7 +285,7 @@ PRESETS: dict[str, Preset] = {
         ),
         *(
             Preset(name, title, paper, after, changes, _NEUTRAL | axes, differs)
-            for name, title, paper, after, changes, axes, differs in PREFERENCE_ALGORITHMS
+            for name, title, paper, after, changes, axes, differs in (*DISTILLATION_ALGORITHMS, *PREFERENCE_ALGORITHMS)
         ),
     )
 }  # fmt: skip

@@ -24,7 +24,7 @@ from rlplay.algorithms.value_losses import VALUE_LOSSES, moved, target, td_error
 from rlplay.trace.numbers import compact
 from rlplay.trace.text import visible
 
-WORDS = ("sampling", "labels", "limit", "counts", "steps")
+WORDS = ("sampling", "teacher", "labels", "limit", "counts", "steps")
 """Entries of `terms` that are text instead of an equation."""
 
 
@@ -76,13 +76,19 @@ def value_error(s: Settings, values: Mapping[str, Any] | None = None) -> Express
 
 def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "sampling", "; ".join(_sampling(s))
-    yield "r", _stream(s)
-    yield "G", row(s, "returns").equation(s)
-    yield "b", _baseline(s)
-    yield "A", _advantage(s)
+    if s.distils:
+        yield "teacher", _teacher(s)
+    if not rewards_idle(s):
+        yield "r", _stream(s)
+        yield "G", row(s, "returns").equation(s)
+        yield "b", _baseline(s)
+    if not s.only_distils:
+        yield "A", _advantage(s)
     yield "w", _ratio(s)
-    yield "S", surrogate(s)
-    yield "c", correction(s)
+    if not s.only_distils:
+        yield "S", surrogate(s)
+        yield "c", correction(s)
+    yield "D", taught(s)
     yield "K", divergence(s) if in_loss(s) else ""
     yield "L", _loss(s)
     yield "limit", f"mean over tokens of {kl_limit(s)}" if s.kl_placement == "constraint" else ""
@@ -131,9 +137,38 @@ def in_loss(s: Settings) -> bool:
     return s.kl_placement == "loss" and s.beta > 0
 
 
+def rewards_idle(s: Settings) -> bool:
+    """Whether a teacher alone decides what the policy learns, so that rewards do not count."""
+    return s.distils and s.distillation_weight == 1
+
+
+def taught(s: Settings) -> str:
+    """The teacher's term of one token's loss, the right side of D; empty if it has none."""
+    if not s.distils_in_loss:
+        return ""
+    text = s.mode_row.equation(s)
+    return text if s.distillation_is_clip is None else f"sg[min(w, {compact(s.distillation_is_clip)})]·d, d = {text}"
+
+
+def _teacher(s: Settings) -> str:
+    weights = {
+        "base": "the scenario's teacher, or else the reference",
+        "live": "the policy itself",
+        "ema": f"a moving average of the policy, {compact(s.teacher_update_rate)} of the way every "
+        f"{s.teacher_sync_steps} step{'s' if s.teacher_sync_steps > 1 else ''}",
+    }[s.teacher_model_kind]
+    reads = {
+        "none": "",
+        "dataset": ", which also reads a column of the dataset",
+        "group": f", which also reads another answer of the group with R ≥ {compact(s.success_reward_threshold)}",
+    }[s.teacher_context]
+    return weights + reads
+
+
 def other_loss_terms(s: Settings) -> tuple[str, ...]:
     """The other terms of the policy's loss, which also act on clipped tokens and on tokens without advantage."""
-    acting = (("the KL term", in_loss(s)), ("the entropy bonus", s.entropy_in_loss))
+    acting = (("the KL term", in_loss(s)), ("the entropy bonus", s.entropy_in_loss),
+              ("the teacher's term", s.distils_in_loss))  # fmt: skip
     return tuple(name for name, acts in acting if acts)
 
 
@@ -180,6 +215,16 @@ def factor(value: float, symbol: str = "") -> str:
 
 
 def _advantage(s: Settings) -> str:
+    if not s.distils or s.distils_in_loss:
+        return _of_rewards(s)
+    early = f"(1 + {compact(s.iw_opd_gamma)}·(1 − share of Σ|ℓ_T − ℓ_old| before the token))·" if s.iw_opd_gamma else ""
+    if s.distillation_weight == 1:
+        return f"{early}(ℓ_T − ℓ_old)" if early else "ℓ_T − ℓ_old"
+    own, theirs = compact(1 - s.distillation_weight), compact(s.distillation_weight)
+    return f"{own}·A_R + {theirs}·{early}(ℓ_T − ℓ_old), A_R = {_of_rewards(s)}"
+
+
+def _of_rewards(s: Settings) -> str:
     own = row(s, "scale_rewards")
     if not is_own(s.scale_rewards) or own.compute is None:
         return str(own.equation)
@@ -187,7 +232,8 @@ def _advantage(s: Settings) -> str:
 
 
 def _ratio(s: Settings) -> str:
-    if "ratio" not in used(s) and not in_loss(s):
+    bounded = s.distils_in_loss and s.distillation_is_clip is not None
+    if ("ratio" not in used(s) or s.only_distils) and not in_loss(s) and not bounded:
         return ""
     level = row(s, "importance_sampling_level")
     return equation_of(Symbols.exp(call_choice(level.compute, Symbols, symbols(s), s)))
@@ -243,14 +289,24 @@ def _bracketed(text: str) -> str:
 
 def _loss(s: Settings) -> str:
     beta = compact(s.beta) if s.kl_ctrl == "fixed" else "β"
-    inner = "c·S" if factored(s) else "S"
-    inner = f"({inner} + {beta}·K)" if in_loss(s) else inner
+    inner = inside(s, beta, "c·S" if factored(s) else "S")
     text = f"{row(s, 'aggregation').sum.format(longest=s.max_completion_length)} {inner}"
     if s.use_adaptive_entropy:
         text += " − η·mean entropy"
     elif s.entropy_coef:
         text += f" {'−' if s.entropy_coef > 0 else '+'} {compact(abs(s.entropy_coef))}·mean entropy"
     return f"{text} + {compact(s.vf_coef)}·L_V" if s.baseline == "value" else text
+
+
+def inside(s: Settings, beta: str, surrogate: str = "S") -> str:
+    """What the loss of one token consists of, before its weight: "(S + 0.1·K)"."""
+    parts = [surrogate]
+    if s.distils_in_loss:
+        share = s.distillation_weight
+        parts = ["D"] if s.only_distils else [f"{compact(1 - share)}·{surrogate}", f"{compact(share)}·D"]
+    if in_loss(s):
+        parts.append(f"{beta}·K")
+    return f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
 
 
 def _controller(s: Settings) -> str:

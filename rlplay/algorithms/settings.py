@@ -11,6 +11,7 @@ from rlplay.algorithms.aggregation import AGGREGATIONS
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.choice import Choice
 from rlplay.algorithms.corrections import CORRECTIONS, REJECTIONS, Correction
+from rlplay.algorithms.distillation import MODES, Mode
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.own_choices import names_file, own_choice
 from rlplay.algorithms.ratios import LEVELS, Level
@@ -50,6 +51,9 @@ Observing = Literal["full", "light"]
 SamplerDtype = Literal["same", "bfloat16", "int8"]
 LogprobsMode = Literal["raw_logprobs", "processed_logprobs"]
 Side = Literal["trainer", "sampler"]
+Distillation = Literal["full_logits", "topk_logits", "sampled_token", "advantage"]
+TeacherKind = Literal["base", "live", "ema"]
+TeacherContext = Literal["none", "dataset", "group"]
 
 ANY_LOSS = (
     "num_generations", "max_completion_length", "temperature", "top_p", "top_k", "min_p",
@@ -65,6 +69,7 @@ CHOICES: dict[str, Mapping[str, Choice]] = {
     "importance_sampling_level": LEVELS,
     "surrogate": SURROGATES,
     "kl_estimator": ESTIMATORS,
+    "distillation_mode": MODES,
     "aggregation": AGGREGATIONS,
     "importance_sampling_mode": CORRECTIONS,
     "rollout_rs": REJECTIONS,
@@ -145,6 +150,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cg_iterations: int = 10
     cg_damping: float = 0.1
     line_search_steps: int = 10
+    distillation_weight: float = 0.0
+    distillation_mode: Distillation = "full_logits"
+    distillation_alpha: float = 1.0
+    distillation_topk: int = 100
+    distillation_add_tail: bool = False
+    distillation_is_clip: float | None = None
+    iw_opd_gamma: float = 0.0
+    teacher_model_kind: TeacherKind = "base"
+    teacher_update_rate: float = 0.05
+    teacher_sync_steps: int = 1
+    teacher_context: TeacherContext = "none"
+    success_reward_threshold: float = 1.0
     aggregation: AggregationName = "seq_mean_token_mean"
     mask_truncated_completions: bool = False
     top_entropy_quantile: float = 1.0
@@ -221,6 +238,26 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def entropy_in_loss(self) -> bool:
         """Whether the loss of a policy gradient may have an entropy bonus."""
         return self.entropy_coef != 0 or self.use_adaptive_entropy
+
+    @property
+    def mode_row(self) -> Mode:
+        """The row of the distillation."""
+        return MODES[self.distillation_mode]
+
+    @property
+    def distils(self) -> bool:
+        """Whether a teacher acts at all."""
+        return self.distillation_weight > 0 and self.loss_type == "policy_gradient"
+
+    @property
+    def distils_in_loss(self) -> bool:
+        """Whether the teacher has a term of its own in the loss; else it acts through the advantages, if at all."""
+        return self.distils and self.mode_row.compute is not None
+
+    @property
+    def only_distils(self) -> bool:
+        """Whether the loss has the teacher's term in place of the surrogate, so that no reward counts."""
+        return self.distils_in_loss and self.distillation_weight == 1
 
     @property
     def kind(self) -> Kind:

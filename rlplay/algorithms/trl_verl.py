@@ -33,6 +33,8 @@ def trainer_of(settings: Settings) -> tuple[str, str] | None:
 
     TRL's DPO has no label smoothing, and its ORPO imitates the prompts too.
     """
+    if settings.distils or settings.loss_type in VALUE_LOSSES:
+        return None
     if settings.loss_type == "policy_gradient":
         if fused := loss_type(settings):
             return "GRPOTrainer", fused
@@ -42,8 +44,6 @@ def trainer_of(settings: Settings) -> tuple[str, str] | None:
     smoothed = settings.loss_type == "sigmoid" and settings.label_smoothing > 0
     if settings.loss_type == "sft":
         return "SFTTrainer", ""
-    if settings.loss_type in VALUE_LOSSES:
-        return None
     trainer, _, loss = PAIR_LOSSES[settings.loss_type].trl.partition(" ")
     return (trainer, loss) if trainer and not smoothed else None
 
@@ -69,7 +69,7 @@ def loss_type(settings: Settings) -> str | None:
 
 def verl(settings: Settings) -> str | None:
     """The settings of verl with this policy loss, as verl writes them; None if it has no such loss, or for pairs."""
-    if settings.loss_type != "policy_gradient":
+    if settings.loss_type != "policy_gradient" or settings.distils:
         return None
     level, surrogate = settings.level_row, settings.surrogate_row
     mode = level.verl if surrogate.verl_names_level and level.verl else surrogate.verl

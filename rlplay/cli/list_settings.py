@@ -76,7 +76,7 @@ def _all() -> Iterator[str]:
     yield "\nOne in detail: rlplay settings NAME      Change it: --set NAME=VALUE"
 
 
-_GROUPS = ("algorithm", "sampling", "credit", "objective", "update", "preferences")
+_GROUPS = ("algorithm", "sampling", "credit", "objective", "distillation", "update", "preferences")
 """The groups in the order in which an update reads them."""
 
 

@@ -204,6 +204,9 @@ class Batch:
     vine_tokens: int = 0  # sampled for those values
     ref_logprobs: Tensor | None = None  # [N, L]
     exact_kl: Tensor | None = None  # [N, L] KL(sampled from ‖ reference) over the vocabulary
+    teacher_logprobs: Tensor | None = None  # [N, L] under the teacher, before the update
+    teacher_tokens: TokenBatch | None = None  # the completions after the prompts that the teacher reads; None: the same
+    taught: Tensor | None = None  # bool [N] on the CPU, the completions that have a teacher; None: all
     anchor: Tensor | None = None  # [N, L, V] log-probabilities of the policy that an exact KL in the loss is taken to
     retokenized: dict[str, float] = field(default_factory=dict)  # how much is not as sampled, by its metric
     dropped_groups: int = 0  # sampled for this update and left out: no signal

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rlplay.algorithms.apply import apply, apply_all, in_order
+from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.engine.fit import check_settings
@@ -16,13 +17,16 @@ from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.records import Changed
 from rlplay.trace.settings_timeline import Point
 
+_TAUGHT = [name for name, knob in KNOBS.items() if knob.group == "distillation"]
+"""What is read when the teacher is asked."""
+
 
 def changes_of(state: State, before: Settings, changes: SomeSettings, point: Point) -> list[Changed]:
     """The records of `changes` to the settings `before`, which hold from `point` on.
 
     Each is a record of its own, in an order in which every step on the way is allowed. What an update learns from
-    changes with the next one; Q-learning and SARSA compute their steps as they give credit, so a change after it waits,
-    too. Raises ValueError, one line, if they are not allowed or do not fit together.
+    changes with the next one; Q-learning and SARSA compute their steps as they give credit, and a teacher is asked
+    then, so a change after it waits, too. Raises ValueError, one line, if they are not allowed or do not fit together.
     """
     rewards = list(rewards_of(state))
     steps, wanted = in_order(before, changes), apply_all(before, changes)
@@ -35,6 +39,7 @@ def changes_of(state: State, before: Settings, changes: SomeSettings, point: Poi
     for name, value in steps:
         after, (update, phase) = apply(before, name, value), point
         waits = after.loss_type != before.loss_type or (after.loss_type in VALUE_LOSSES and phase == "update")
+        waits |= phase == "update" and any(getattr(after, each) != getattr(before, each) for each in _TAUGHT)
         if waits and phase != "sample":
             update, phase = update + 1, "sample"
         records.append(_changed(before, after, name, (update, phase)))

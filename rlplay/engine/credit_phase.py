@@ -15,6 +15,7 @@ from rlplay.algorithms.scales import STD_EPSILON
 from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.batch import Batch
 from rlplay.engine.correct import correct, rule_of
+from rlplay.engine.distillation.teacher import consult, mixed, recorded
 from rlplay.engine.log_softmax import widened
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.own_functions import check_finite
@@ -37,9 +38,10 @@ def credit(batch: Batch, state: State) -> Credited:
     batch.values = predicted_values(batch, state) if settings.baseline == "value" else None
     keep_exact(batch, state)
     correct(batch, settings)
+    teacher_top = consult(batch, state)
     given = assigned(batch, settings, state.kl_coef)
     batch.put(returns=given.returns, advantages=given.advantages)
-    return credited(batch, given, settings, ref_top)
+    return credited(batch, given, settings, ref_top, teacher_top)
 
 
 def by_reference(lm: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -52,14 +54,16 @@ def by_reference(lm: LanguageModel, batch: Batch) -> tuple[Tensor, Tensor]:
     return score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
 
 
-def credited(batch: Batch, given: Assigned, settings: Settings, ref_top: Tensor | None = None) -> Credited:
-    """The record of what credit assignment made of a batch; `ref_top` is the reference's view of the candidates."""
+def credited(
+    batch: Batch, given: Assigned, settings: Settings, ref_top: Tensor | None = None, teacher_top: Tensor | None = None
+) -> Credited:
+    """The record of what credit assignment made of a batch; the last two are views of the candidates [N, L, K]."""
     assert batch.rewards is not None
     mean, std = group_statistics(batch.rewards, batch.on_host("group")[0], len(batch.prompts.ids))
     tokens = {
         "token_rewards": given.stream, "returns": given.returns, "baseline": given.baseline,
         "advantages": given.advantages, "values": given.values, "ref_logprobs": batch.ref_logprobs,
-        "ref_top_logprobs": ref_top, "correction": batch.correction,
+        "ref_top_logprobs": ref_top, "correction": batch.correction, **recorded(batch, teacher_top),
     }  # fmt: skip
     return Credited(
         update=batch.update, group_mean=mean.numpy(), group_std=std.numpy(), correction_rule=rule_of(batch, settings),
@@ -104,6 +108,7 @@ def assigned(batch: Batch, settings: Settings, beta: float) -> Assigned:
     if is_own(settings.scale_rewards):
         check_finite("scale_rewards", settings, found[2], mask, {"returns": found[0], "baseline": found[1]})
     placed = [torch.zeros_like(stream).index_copy(0, known, part) for part in (stream[known], *found)]
+    placed[-1] = mixed(placed[-1], batch, settings)
     rounded = [part.to(batch.old_logprobs.dtype) for part in placed]
     rounded[-1] = without_withheld(rounded[-1], batch)
     return Assigned(None if values is None else values.to(batch.old_logprobs.dtype), *rounded)

@@ -97,12 +97,7 @@ class LanguageModel:
         Then both are one function, whose values are not compared but known to be equal: two passes that are laid out
         differently would leave a difference of 1e-6 nats, and Adam makes a full step of the smallest gradient.
         """
-        both = zip(self.policy.named_parameters(), self.reference.named_parameters(), strict=True)
-        pairs = [(own, other) for (_, own), (_, other) in both if own is not other]
-        if self.device.type == "cpu" or not pairs:
-            return all(torch.equal(own, other) for own, other in pairs)
-        # Each question is a wait for the device. Most often the first answer is no, and else one asks of all others.
-        return torch.equal(*pairs[0]) and not bool(torch.stack([(own != other).any() for own, other in pairs]).any())
+        return same_weights(self.policy, self.reference, self.device)
 
     @property
     def vocabulary(self) -> int:
@@ -165,6 +160,20 @@ class LanguageModel:
 
         stream = DecodeStream(skip_special_tokens=False)
         return [stream.step(backend, i) or "" for i in ids]
+
+
+def same_weights(one: Any, other: Any, device: torch.device) -> bool:
+    """Whether two models on a device have the same weights, bit for bit."""
+    both = [*one.named_parameters()], [*other.named_parameters()]
+    if len(both[0]) != len(both[1]):
+        return False
+    pairs = [(own, its) for (_, own), (_, its) in zip(*both, strict=True) if own is not its]
+    if any(own.shape != its.shape or own.dtype != its.dtype for own, its in pairs):
+        return False
+    if device.type == "cpu" or not pairs:
+        return all(torch.equal(own, its) for own, its in pairs)
+    # Each question is a wait for the device. Most often the first answer is no, and else one asks of all others.
+    return torch.equal(*pairs[0]) and not bool(torch.stack([(own != its).any() for own, its in pairs]).any())
 
 
 def choose_device(wanted: str) -> torch.device:

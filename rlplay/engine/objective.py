@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlplay.algorithms import divergences, masks
+from rlplay.algorithms import distillation, divergences, masks
 from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.settings import Settings, row
@@ -23,8 +23,10 @@ class Inputs:
 
     Only `logprobs`, `distribution` and `entropy` carry gradients: log-probability of each token, whole next-token
     distribution [R, L, V] and its entropy under the policy that is trained. `anchor` [R, L, V] belongs to the exact KL.
-    `at_anchor` says that the policy that the KL is taken to has the same weights, so that this KL is 0. The last two
-    [R, L] are the sampler's log-probabilities and, where the surrogate takes it in, the logarithm of the correction.
+    `at_anchor` says that the policy that the KL is taken to has the same weights, so that this KL is 0.
+    `sampling_logprobs` [R, L] are the sampler's, `log_correction` [R, L] the logarithm of the correction where the
+    surrogate takes it in. `teacher` [R, L, V] belongs to a divergence over whole distributions, `teacher_logprobs` to
+    the sampled tokens; `taught` bool [R, 1] says which answers have a teacher.
     """
 
     logprobs: Tensor
@@ -37,13 +39,17 @@ class Inputs:
     at_anchor: bool = False
     sampling_logprobs: Tensor | None = None
     log_correction: Tensor | None = None
+    teacher: Tensor | None = None
+    teacher_logprobs: Tensor | None = None
+    taught: Tensor | None = None
 
 
 @dataclass
 class Terms:
     """What the loss consists of. `loss`, `policy_loss` and `kl_loss` are scalars, the other tensors [R, L].
 
-    `kl` is the KL of each token before it is multiplied by β; None if the loss has no KL term.
+    `kl` is the KL of each token before it is multiplied by β; None if the loss has no KL term. `distillation` is the
+    teacher's term of each token before it is multiplied by λ, 0 where nobody teaches; None if the loss has none.
 
     `ratio` is the importance weight at the level of the settings; `clip_state` as `surrogates.ppo_clip_state`; `kept`
     is the weight of each token's surrogate, 0 where it is left out.
@@ -56,13 +62,16 @@ class Terms:
     ratio: Tensor
     clip_state: Tensor
     kl: Tensor | None
+    distillation: Tensor | None = None
 
 
 def objective(
     inputs: Inputs, weights: Tensor, settings: Settings, beta: float,
     keep: Tensor | None = None, bonus: Tensor | None = None, entropy_coef: float = 0.0,
 ) -> Terms:  # fmt: skip
-    """loss = Σ_t weight_t·(keep_t·surrogate_t + β·kl_t) − entropy_coef·Σ_t bonus_t·H_t.
+    """loss = Σ_t weight_t·((1 − λ)·keep_t·surrogate_t + β·kl_t + λ·distillation_t) − entropy_coef·Σ_t bonus_t·H_t.
+
+    λ, `distillation_weight`, is 0 where the teacher has no term.
 
     `weights`, `keep` and `bonus` are [R, L], `weights` 0 on padding; without `keep` every token's surrogate counts.
     With `use_bias_correction_kl` the KL to the reference is multiplied by the ratio, so that its gradient is unbiased
@@ -81,7 +90,11 @@ def objective(
         moved = torch.where(inside & ~moved.isnan(), moved, log_ratio)
         kept = kept * masks.on_policy(Tensors, moved, inputs.advantages, inside, settings.off_policy_mask_threshold)
     policy_loss = (kept * surrogate).sum()
-    loss, token_kl, kl_loss = policy_loss, None, None
+    loss, token_kl, kl_loss, taught = policy_loss, None, None, None
+    if settings.distils_in_loss:
+        taught = taught_term(inputs, log_ratio, inside, settings)
+        share = settings.distillation_weight
+        loss = share * (weights * taught).sum() + (0.0 if settings.only_distils else (1 - share) * policy_loss)
     if settings.kl_placement == "loss" and beta:
         token_kl = torch.where(inside, _divergence(inputs, known.by_name["ratio"], inside, settings), 0.0)
         kl_loss = beta * (weights * token_kl).sum()
@@ -89,7 +102,40 @@ def objective(
     if entropy_coef and inputs.entropy is not None and bonus is not None:
         loss = loss - entropy_coef * (bonus * inputs.entropy).sum()
     state = _clip_state(known, surrogate, inputs.logprobs, inside, settings)
-    return Terms(loss, policy_loss, kl_loss, kept, known.by_name["ratio"], state, token_kl)
+    return Terms(loss, policy_loss, kl_loss, kept, known.by_name["ratio"], state, token_kl, taught)
+
+
+def taught_term(inputs: Inputs, log_ratio: Tensor, inside: Tensor, settings: Settings) -> Tensor:
+    """The teacher's term of each token [R, L], 0 where nobody teaches."""
+    there = inside if inputs.taught is None else inside & inputs.taught
+    if inputs.teacher is None and inputs.teacher_logprobs is None:  # the teacher is the policy as it is
+        return inputs.logprobs * 0
+    known: dict[str, Any] = {"logprobs": inputs.logprobs}
+    if settings.mode_row.whole:
+        assert inputs.distribution is not None
+        assert inputs.teacher is not None
+        known["policy"], known["teacher"] = inputs.distribution, inputs.teacher
+        if settings.mode_row.few:
+            known |= _few(inputs.distribution, inputs.teacher, settings)
+    else:
+        assert inputs.teacher_logprobs is not None
+        known["teacher_logprobs"] = torch.where(there, inputs.teacher_logprobs, 0.0)
+    xp = Tensors(inputs.logprobs)
+    found: Tensor = call_choice(settings.mode_row.compute, xp, known, settings)
+    if settings.distillation_is_clip is not None:
+        found = distillation.bounded(xp, found, log_ratio, settings.distillation_is_clip)
+    return torch.where(there, found, 0.0)
+
+
+def _few(policy: Tensor, teacher: Tensor, settings: Settings) -> dict[str, Tensor]:
+    """Both distributions over the policy's likeliest tokens: with one entry more for all others, or scaled."""
+    ids = policy.detach().topk(min(settings.distillation_topk, policy.shape[-1]), dim=-1).indices
+    both = {"policy": policy.gather(-1, ids), "teacher": teacher.gather(-1, ids)}
+    sums = {name: each.logsumexp(-1, keepdim=True) for name, each in both.items()}
+    if not settings.distillation_add_tail:
+        return {name: each - sums[name] for name, each in both.items()}
+    rest = {name: torch.log(-torch.expm1(each.clamp(max=-1e-7))) for name, each in sums.items()}
+    return {name: torch.cat([each, rest[name]], dim=-1) for name, each in both.items()}
 
 
 @dataclass

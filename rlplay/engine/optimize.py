@@ -18,6 +18,7 @@ from rlplay.algorithms.own_choices import is_own, place
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.agreement import precision
 from rlplay.engine.batch import Batch, Passes
+from rlplay.engine.distillation.average import follow
 from rlplay.engine.entropy_bonus import adapt
 from rlplay.engine.mismatch import sampler_guard
 from rlplay.engine.state import Halt, State
@@ -47,6 +48,7 @@ class TrainedMinibatch:
     weights: Tensor | None = None
     left_out: Tensor | None = None
     kl: Tensor | None = None
+    distillation: Tensor | None = None
     values: Tensor | None = None
     entropy: Tensor | None = None
     margins: Tensor | None = None
@@ -99,6 +101,7 @@ def optimize(
             batch.passes.moved |= grad_norm > 0 or moves_on(state.optimizer)
             with spent_on("step"):
                 state.optimizer.step()
+                follow(state, state.update * settings.steps + step + 1)
             batch.passes.seen(seen.rows, seen.logprobs, seen.values, seen.entropy, step == 0)
             metrics = seen.metrics | {"grad_norm": grad_norm, "learning_rate": rate} | found | adapt(state, seen)
             batch.step_metrics.append(metrics)
@@ -190,7 +193,7 @@ def stepped(
     tokens = {
         "logprobs": seen.logprobs, "importance_ratio": seen.ratio, "clip_state": clipped,
         "dloss_dlogp": seen.dloss_dlogp, "dkl_dlogp": seen.dkl_dlogp, "weights": seen.weights,
-        "left_out": seen.left_out, "kl": seen.kl, "values": seen.values,
+        "left_out": seen.left_out, "kl": seen.kl, "distillation": seen.distillation, "values": seen.values,
     }  # fmt: skip
     return Stepped(
         update=batch.update,

@@ -20,6 +20,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
 from rlplay.engine.agreement import rounded
 from rlplay.engine.batch import Batch
+from rlplay.engine.distillation.teacher import at_policy, teacher_distributions
 from rlplay.engine.log_softmax import widened
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
 from rlplay.engine.optimize import TrainedMinibatch, brought
@@ -40,7 +41,8 @@ def gradients(batch: Batch, rows: Tensor, state: State) -> TrainedMinibatch:
     loud, quiet = ranks.mine(places[~silent]), ranks.mine(places[silent])
 
     def parts_of() -> list[tuple[Tensor, TrainedMinibatch]]:
-        pieces = torch.split(loud, rows_at_once(state.lm, batch.ids.shape[1])) if len(loud) else ()
+        pieces = torch.split(loud, rows_at_once(state.lm, batch.ids.shape[1], _copies(state.settings)))
+        pieces = pieces if len(loud) else ()
         own = [*pieces, quiet] if len(quiet) else [*pieces]
         seen = [_backward(batch, rows[piece], share.select(piece), state) for piece in pieces]
         if len(quiet):
@@ -61,16 +63,23 @@ def without_gradient(batch: Batch, rows: Tensor, share: Share, state: State) -> 
     the CPU as they are.
 
     Every built-in surrogate has its advantage as a factor; a KL or entropy in the loss, a value head, and a function
-    of the user's may have a gradient without it. TRPO reads all completions for its constraint.
+    of the user's may have a gradient without it, and so may a teacher's term. TRPO reads all completions for its
+    constraint.
     """
     settings = state.settings
     in_loss = state.kl_coef if settings.kl_placement == "loss" else 0.0
-    others = in_loss or settings.entropy_in_loss or batch.values is not None
+    others = in_loss or settings.entropy_in_loss or batch.values is not None or settings.distils_in_loss
     if others or settings.surrogate_row.trust_region or is_own(settings.surrogate):
         return torch.zeros_like(rows, dtype=torch.bool)
     (advantages,) = batch.on_host("advantages")
     counted = share.weights > 0 if batch.correction is None else share.weights * share.keep > 0
     return ~((advantages[rows] != 0) & counted).any(dim=1)
+
+
+def _copies(settings: Settings) -> int:
+    """How often the loss holds numbers for every token of the vocabulary at once: more than a pass does if it compares
+    the policy's with a teacher's."""
+    return 4 if settings.distils_in_loss and settings.mode_row.whole else 1
 
 
 @torch.no_grad()
@@ -180,6 +189,7 @@ def seen_of(
         {"loss": terms.loss.detach(), "policy_loss": terms.policy_loss.detach()},
         clip_state=terms.clip_state, dkl_dlogp=dkl_dlogp, weights=share.weights, left_out=_left_out(terms, share),
         kl=None if terms.kl is None else terms.kl.detach(),
+        distillation=None if terms.distillation is None else terms.distillation.detach(),
     )  # fmt: skip
 
 
@@ -206,16 +216,18 @@ def inputs_of(batch: Batch, rows: Tensor, there: Tensor, state: State) -> tuple[
     assert batch.advantages is not None
     settings, width, ids = state.settings, batch.ids.shape[1], batch.ids[there]
     logprobs, values, distributions, entropies = [], [], [], []
+    taught = settings.distils_in_loss and not at_policy(state)
+    whole_taught = taught and settings.mode_row.whole
     for chunk in forward(state.lm, state.lm.policy, batch.tokens(rows), batch.values is not None):
         logprobs.append((chunk.rows, chunk.logprobs(ids[chunk.rows, : chunk.width], batch.temperature)))
         if chunk.hidden is not None:
             # TRPO's gradient is the surrogate's alone; the value loss fits only the head.
             features = chunk.hidden.detach() if settings.surrogate_row.trust_region else chunk.hidden
             values.append((chunk.rows, chunk.spread(state.value_head(widened(features)).squeeze(-1))))
-        if batch.anchor is None and not settings.entropy_in_loss:
+        if batch.anchor is None and not settings.entropy_in_loss and not whole_taught:
             continue
         whole = (widened(chunk.logits) / batch.temperature).log_softmax(-1)
-        if batch.anchor is not None:
+        if batch.anchor is not None or whole_taught:
             distributions.append((chunk.rows, chunk.spread(whole)))
         if settings.entropy_in_loss:
             entropies.append((chunk.rows, chunk.spread(-(whole.exp() * whole).sum(-1))))
@@ -226,6 +238,9 @@ def inputs_of(batch: Batch, rows: Tensor, there: Tensor, state: State) -> tuple[
         None if batch.anchor is None else batch.anchor[there],
         laid_out(entropies, width) if entropies else None,
         _at_anchor(batch, state), *corrected(batch, there, settings),
+        teacher_distributions(batch, rows, state) if whole_taught else None,
+        batch.teacher_logprobs[there] if taught and batch.teacher_logprobs is not None else None,
+        None if batch.taught is None else to_device([batch.taught[rows, None]], batch.ids.device)[0],
     )  # fmt: skip
     return inputs, laid_out(values, width) if values else None
 
@@ -293,9 +308,16 @@ def step_metrics(batch: Batch, seen: TrainedMinibatch, settings: Settings) -> di
     if settings.surrogate_row.cap:
         (advantages,) = batch.on_host("advantages")
         metrics["cispo_clip_ratio"] = _mean((ratio > high) & (advantages[rows][counted] > 0))
+    if seen.distillation is not None:
+        metrics["distillation_loss"] = _mean(seen.distillation[_taught(batch, rows, mask)])
     if seen.kl is not None:
         metrics["kl" if settings.kl_anchor == "ref" else "kl_penalty"] = _mean(seen.kl[mask])
     return metrics | seen.metrics
+
+
+def _taught(batch: Batch, rows: Tensor, mask: Tensor) -> Tensor:
+    """bool [R, L], the tokens of `mask` that have a teacher."""
+    return mask if batch.taught is None else mask & batch.taught[rows, None]
 
 
 def _mean(values: Tensor) -> float:

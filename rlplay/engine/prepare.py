@@ -16,13 +16,15 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine import onednn, ranks
 from rlplay.engine.agreement import settle
 from rlplay.engine.arithmetic import chosen_dtype, compute_as
+from rlplay.engine.distillation.context import CONTEXT, PROMPT, lacking
+from rlplay.engine.distillation.load_teacher import load_teacher
 from rlplay.engine.estimate import warns
 from rlplay.engine.fit import check_fit, check_settings
 from rlplay.engine.freed_memory import keep_freed_memory
 from rlplay.engine.model import LanguageModel, choose_device, load_model, set_threads, wrap
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.stages import RunStage, stages_of
-from rlplay.engine.state import RunPlan, State
+from rlplay.engine.state import RunPlan, State, Teaching
 from rlplay.engine.tool_calls import offer
 from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
@@ -82,6 +84,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, RunPlan, Started]:
     state.tasks = tasks
     state.world = state.plain_world = world
     state.stages = stages
+    state.teaching = _teaching(scenario, lm, stages, tasks, progress)
     return state, _plan(scenario, stages, tasks), _started(scenario, stages[0].settings, lm, device, threads)
 
 
@@ -115,6 +118,25 @@ def _fit_together(
         check_fit(lm, task, stage.settings.max_completion_length)
     progress("checking the model's numbers", 0.8)
     settle(lm)
+
+
+def _teaching(
+    scenario: Scenario, lm: LanguageModel, stages: list[RunStage], tasks: list[Task], progress: Progress
+) -> Teaching:
+    """The scenario's teacher, and what a teacher reads. Raises ValueError, one line, if they do not fit."""
+    template, column = scenario.teacher_prompt_template, scenario.privileged_context
+    if missing := [each for each in (PROMPT, CONTEXT) if each not in template]:
+        raise ValueError(f"teacher_prompt_template lacks {missing[0]}, as in {PROMPT} The answer is {CONTEXT}.")
+    for stage, task in zip(stages, tasks, strict=True):
+        reads = stage.settings.distils and stage.settings.teacher_context == "dataset"
+        if reads and (problem := lacking(task.train, column)):
+            raise ValueError(problem)
+    if scenario.teacher is None:
+        return Teaching(None, template, column)
+    if scenario.world is not None:
+        raise ValueError("a world takes no teacher: it has no words that another model could read")
+    model = load_teacher(scenario.teacher, lm, Weights.of(scenario), lambda what: progress(what, 0.9))
+    return Teaching(model, template, column)
 
 
 def _plan(scenario: Scenario, stages: list[RunStage], tasks: list[Task]) -> RunPlan:

@@ -116,7 +116,7 @@ def as_scored(batch: Batch) -> Batch:
     """A batch as it was sampled and scored, without what was learned from it."""
     return replace(
         batch, advantages=None, returns=None, values=None, ref_logprobs=None, exact_kl=None, anchor=None, passes=None,
-        step_metrics=[], withheld=None,
+        teacher_logprobs=None, teacher_tokens=None, taught=None, step_metrics=[], withheld=None,
     )  # fmt: skip
 
 

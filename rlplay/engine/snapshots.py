@@ -18,6 +18,7 @@ from torch import Tensor
 
 from rlplay.algorithms.entropy_control import EntropyControl
 from rlplay.engine import ranks
+from rlplay.engine.distillation.average import restore_average, saved
 from rlplay.engine.log_softmax import widened
 from rlplay.engine.model import POLICY, VALUE
 from rlplay.engine.reward_model import reward_model_of
@@ -244,6 +245,7 @@ def _contents(state: State) -> dict[str, Tensor]:
     for name, parameter in state.parameters.items():
         for key, value in state.optimizer.state.get(parameter, {}).items():
             tensors[f"{key}/{name}"] = value
+    tensors |= saved(state)
     tensors["num_tokens"] = torch.tensor(state.num_tokens)
     tensors["kl_coef"] = torch.tensor(state.adapted, dtype=torch.double)
     tensors["entropy_coef"] = torch.tensor(astuple(state.entropy), dtype=torch.double)
@@ -308,6 +310,7 @@ def restore(state: State, path: Path, update: int) -> None:
         moments = {key: tensors[f"{key}/{name}"] for key in _MOMENTS if f"{key}/{name}" in tensors}
         if moments:
             state.optimizer.state[parameter] = {key: value.to(parameter.device) for key, value in moments.items()}
+    restore_average(state, tensors)
     state.num_tokens = int(tensors["num_tokens"])
     adapted, start = tensors["kl_coef"].tolist() if "kl_coef" in tensors else (0.0, 0.0)
     state.adapted = adapted, start
@@ -325,6 +328,7 @@ def restart(state: State) -> None:
     state.update = state.num_tokens = 0
     state.adapted, state.entropy = (0.0, 0.0), EntropyControl()
     state.sampler.forget()
+    state.average = None
 
 
 def to_drop(sizes: dict[int, int], budget: int) -> list[int]:

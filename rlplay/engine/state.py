@@ -30,6 +30,19 @@ REWARD = "reward."
 """What the names of a reward model's parameters begin with."""
 
 
+@dataclass(frozen=True)
+class Teaching:
+    """Who teaches a policy besides itself, if anybody does, and how a teacher's prompt is written.
+
+    `template` says where the prompt goes and where what the teacher alone reads: text of the column
+    `privileged_context`, or an answer that succeeded.
+    """
+
+    model: LanguageModel | None = None
+    template: str = ""
+    privileged_context: str = ""
+
+
 class Halt(RuntimeError):
     """Training must not go on: one line that says what is wrong. Raised before the weights are touched."""
 
@@ -66,6 +79,8 @@ class State:
     batch: Batch | None = None  # the one at hand, for questions about it
     parameters: dict[str, Tensor] = field(default_factory=dict)
     reward_model: nn.Module | None = None  # a `RewardModel`, once one is trained
+    teaching: Teaching = field(default_factory=Teaching)
+    average: Any = None  # of the policy's weights, where that is the teacher
     world: World | None = None  # that the task is about, with its squares as they are `painted`
     plain_world: World | None = None
     painted: dict[str, float | str] = field(default_factory=dict)
@@ -120,6 +135,7 @@ class State:
         self.optimizer = new_optimizer(self.parameters, self.settings)
         self.adapted, self.entropy = (0.0, 0.0), EntropyControl()
         self.sampler.forget()
+        self.average = None
         self.stage = stage
 
     def adopt(self, model: nn.Module) -> None:

@@ -10,6 +10,7 @@ from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
 from rlplay.engine.correct import correction_metrics
 from rlplay.engine.credit_phase import reference_kl
+from rlplay.engine.distillation.teacher import teacher_metrics
 from rlplay.engine.mismatch import mismatch_figures
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import score_with_favourites
@@ -143,6 +144,7 @@ def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     metrics = of_steps(batch) | mismatch_figures(batch)
     metrics["completions/distinct"] = _distinct(batch)
     metrics["entropy"] = entropy[mask].mean().item()
+    metrics |= teacher_metrics(batch)
     if "kl" not in metrics and batch.ref_logprobs is not None:
         metrics["kl"] = reference_kl(batch, state.settings)[mask].mean().item()
     metrics |= correction_metrics(batch, state.settings)

@@ -30,8 +30,11 @@ from rlplay.trace.records import Stepped
 
 _FIXED = ("sampling", "update")
 """Groups of settings that decide what is sampled and how often it is used: the batch at hand has both behind it."""
-_READ = ("old_logprobs", "ref_logprobs", "advantages", "values", "returns")
+_READ = ("old_logprobs", "ref_logprobs", "teacher_logprobs", "advantages", "values", "returns")
 """What a loss reads of a batch, where it is there."""
+
+_ASKED = ("teacher_model_kind", "teacher_context", "success_reward_threshold")
+"""What decides who the teacher is and what it reads."""
 
 
 def what_if(state: State, settings: Settings, changes: SomeSettings, seed: int) -> Imagined:
@@ -95,6 +98,12 @@ def _missing(batch: Batch, passes: Passes, new: Settings) -> Iterator[str]:
         yield "kl_estimator=full needs a forward pass for whole distributions, which the next update makes"
     if new.kl_estimator == "full" and new.kl_placement == "reward" and batch.exact_kl is None:
         yield "kl_estimator=full needs a forward pass for whole distributions, which the next update makes"
+    if any(s.distils_in_loss and s.mode_row.whole for s in (old, new)):
+        yield "a divergence over whole distributions needs a forward pass, which the next update makes"
+    if new.distils and (
+        batch.teacher_logprobs is None or any(getattr(old, name) != getattr(new, name) for name in _ASKED)
+    ):
+        yield "a teacher is asked when credit is given; with the next update"
     if new.entropy_in_loss and passes.entropy is None:
         yield "an entropy bonus needs a forward pass for whole distributions, which the next update makes"
 
@@ -137,7 +146,11 @@ def _step(
     old_logprobs, ref_logprobs = known["old_logprobs"], known.get("ref_logprobs")
     with torch.enable_grad():
         own = passes.logprobs[rows].detach().requires_grad_()
-        inputs = Inputs(own, old_logprobs, ref_logprobs, known["advantages"], entropy=entropy)
+        taught = None if batch.taught is None else batch.taught[rows, None]
+        inputs = Inputs(
+            own, old_logprobs, ref_logprobs, known["advantages"], entropy=entropy,
+            teacher_logprobs=known.get("teacher_logprobs"), taught=taught,
+        )  # fmt: skip
         terms = objective(inputs, share.weights, settings, beta, share.keep, share.bonus, bonus)
         dkl_dlogp = kl_gradient(terms, own)
         (gradient,) = torch.autograd.grad(terms.loss, own)

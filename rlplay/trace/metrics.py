@@ -74,6 +74,15 @@ _ROWS = (
            "mean over tokens of k1, k2, k3 or the exact KL: as trained if β is in the loss, else as sampled", "nats",
            "How far the policy is from its frozen reference; beta keeps it close. It starts near 0, because policy and "
            "reference are equal at the start of each run or stage."),
+    Metric("teacher_kl", "KL to teacher", "mean over tokens of ℓ_old − ℓ_T (k1), ℓ_T the teacher's log-probability",
+           "nats", "How far the policy that sampled is from its teacher, estimated at the tokens it wrote: KL(policy ‖ "
+           "teacher). The estimate may be below 0."),
+    Metric("distillation_loss", "Distillation", "mean over tokens of the teacher's term of the loss, as trained", "",
+           "What distillation minimises. Of sampled_token the value says little; only its gradient is meant. TRL logs "
+           "it as self_distillation/distillation_loss."),
+    Metric("self_distillation/reprompt_sample_fraction", "Answers with a teacher",
+           "share of the answers whose teacher read more than the policy", "",
+           "With teacher_context=group, an answer has a teacher only if another one of its group succeeded."),
     Metric("kl_old", "KL old to new", "mean over tokens of w − log w − 1, w = new/old (k3)",
            "nats", "How far one update moved the policy. Not the KL to the reference."),
     Metric("kl_penalty", "KL penalty to old", "mean over tokens of kl_estimator to the policy that sampled", "nats",

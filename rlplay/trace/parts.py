@@ -11,6 +11,7 @@ PARTS = {
     "sample": "answers to the update's prompts",
     "score": "reward functions",
     "reference": "the answers under the reference",
+    "teacher": "the answers under the teacher",
     "credit": "returns, baselines and advantages",
     "forward": "the answers under the policy",
     "backward": "the gradient of the loss",

@@ -29,8 +29,10 @@ from rlplay.trace.records import AnyRecord
 from rlplay.trusted import follow
 from tests.engine import architectures
 
-FROM_REWARDS = [name for name, preset in PRESETS.items() if preset.axes["loss_type"] == "policy_gradient"]
-"""The policy gradients: presets that learn from rewards, and not from answers that are given or compared."""
+FROM_REWARDS = [name for name, preset in PRESETS.items()
+                if preset.axes["loss_type"] == "policy_gradient" and not preset.axes["distillation_weight"]]  # fmt: skip
+"""The policy gradients: presets that learn from rewards, and not from a teacher or from answers that are given or
+compared."""
 
 FROM_ANSWERS = [name for name, preset in PRESETS.items()
                 if preset.axes["loss_type"] not in ("policy_gradient", *VALUE_LOSSES)]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlplay.algorithms.knobs.credit import CREDIT
+from rlplay.algorithms.knobs.distillation import DISTILLATION
 from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.knobs.objective import OBJECTIVE
 from rlplay.algorithms.knobs.preferences import PREFERENCES
@@ -15,7 +16,7 @@ _ALGORITHM = Knob(
     "Sets everything in which algorithms differ: reward, return, baseline, surrogate, KL, passes and loss.",
 )  # fmt: skip
 KNOBS: dict[str, Knob] = {
-    knob.name: knob for knob in (_ALGORITHM, *SAMPLING, *CREDIT, *OBJECTIVE, *UPDATE, *PREFERENCES)
+    knob.name: knob for knob in (_ALGORITHM, *SAMPLING, *CREDIT, *OBJECTIVE, *DISTILLATION, *UPDATE, *PREFERENCES)
 }
 
 OTHER_NAMES = {

@@ -12,7 +12,7 @@ class Knob:
 
     name: str
     title: str
-    group: Literal["algorithm", "sampling", "credit", "objective", "update", "preferences"]
+    group: Literal["algorithm", "sampling", "credit", "objective", "distillation", "update", "preferences"]
     meaning: str
     effect: str
     low: float | None = None

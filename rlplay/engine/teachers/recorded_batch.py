@@ -54,6 +54,9 @@ def recorded_batch(update: Update, state: State) -> Batch:
         for name, values in wanted.items():
             if values is not None:
                 setattr(batch, name, _padded(values, sampled, state))
+        if (teachers := credited.teacher_logprobs) is not None:
+            batch.teacher_logprobs = _padded(np.nan_to_num(teachers), sampled, state)
+            batch.taught = ~torch.from_numpy(np.isnan(teachers)[sampled.offsets[:-1]])
     withhold(batch, state)
     if settings.loss_type == "policy_gradient":
         keep_exact(batch, state)

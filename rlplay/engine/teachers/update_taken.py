@@ -126,6 +126,11 @@ def check_loss(number: int, settings: Settings) -> None:
     if settings.loss_type in ("q_learning", "sarsa"):
         name = "Q-learning" if settings.loss_type == "q_learning" else "SARSA"
         raise ValueError(f"update {number} has no gradients: {name} moves each value by itself, so none taught another")
+    if settings.distils_in_loss and settings.mode_row.whole:
+        raise ValueError(
+            f"update {number} learned from a teacher's whole distributions, which act on all candidates and not on the "
+            "token that was written; distillation_mode=sampled_token or advantage has shares"
+        )
     if settings.loss_type == "reward":
         raise ValueError(f"update {number} trained the reward model; it did not move the policy")
     if settings.loss_type == "policy_gradient" and settings.surrogate_row.trust_region:

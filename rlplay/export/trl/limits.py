@@ -47,7 +47,10 @@ def _unsupported(s: Settings) -> Iterator[str]:
     found = trainer_of(s)
     if s.loss_type == "policy_gradient":
         yield from _paid(s, found)
-    if found is None:
+    if s.distils:
+        weight = written(s.distillation_weight)
+        yield f"distillation_weight={weight}: rlplay writes no scripts for TRL's trainers that distil"
+    elif found is None:
         yield _without_trainer(s)
     elif s.loss_type == "policy_gradient":
         yield from _corrections(s, found[0])

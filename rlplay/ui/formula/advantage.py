@@ -7,7 +7,7 @@ from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.scales import SCALES
 from rlplay.algorithms.settings import Settings
 from rlplay.ui.format.number_cells import plain
-from rlplay.ui.formula.formula_lines import Line, TokenNumbers, absent, bracketed, stripped
+from rlplay.ui.formula.formula_lines import Line, TokenNumbers, absent, bracketed, note, stripped
 
 _NOTHING = 1e-6
 """A smaller advantage counts as 0; its divisor cannot be computed from it."""
@@ -16,10 +16,13 @@ _NOTHING = 1e-6
 def credit(s: Settings, numbers: TokenNumbers) -> list[Line]:
     """The equations from reward to advantage, each with its value for this token, as far as known."""
     equations = terms(s)
+    if "A" not in equations:
+        return [note("rewards do not count: the policy learns from its teacher alone")]
     filled = {"r": numbers.reward, "G": numbers.returned, "b": numbers.baseline}
-    lines = [_equation(left, equations[left], filled[left]) for left in filled if equations[left] != "0"]
+    lines = [_equation(left, equations[left], filled[left]) for left in filled if equations.get(left, "0") != "0"]
     # The built-in equations define σ and μ after a comma; the line with the numbers shows their values instead.
-    shown = equations["A"] if is_own(s.scale_rewards) else equations["A"].partition(",")[0]
+    mixed = s.distils and not s.distils_in_loss
+    shown = equations["A"] if mixed or is_own(s.scale_rewards) else equations["A"].partition(",")[0]
     lines.append([(f"A = {shown}", "plain")])
     if numbers.advantage is None:
         return [*lines, absent(numbers, "credit")]
@@ -40,7 +43,7 @@ def _advantage(s: Settings, numbers: TokenNumbers, advantage: float) -> Line:
         return [("= ", "plain"), *value, (": its credit is taken away", "note")]
     if numbers.returned is None:
         return [("= ", "plain"), *value]
-    if is_own(s.scale_rewards):
+    if is_own(s.scale_rewards) or s.distils:
         return [("= ", "plain"), *value]
     baseline = numbers.baseline or 0.0
     gap, written = numbers.returned - baseline, f"{plain(numbers.returned)} − {bracketed(baseline)}"

@@ -32,6 +32,8 @@ class TokenNumbers:
     clip_state: int | None = None
     kl: float | None = None
     """The KL term as trained: already multiplied by w if the settings correct its bias."""
+    distillation: float | None = None
+    """The teacher's term as trained."""
     beta: float | None = None
     """The KL coefficient in that step, if it adapts."""
     dloss_dlogp: float | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from rlplay.algorithms.corrections import factor
-from rlplay.algorithms.equations import correction, equation, in_loss, terms
+from rlplay.algorithms.equations import correction, equation, in_loss, inside, terms
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.numbers import compact, number
@@ -26,12 +28,15 @@ def objective(s: Settings, numbers: TokenNumbers) -> list[Line]:
 def _of_rewards(s: Settings, numbers: TokenNumbers) -> list[Line]:
     equations = terms(s)
     lines = [_ratio(s, equations["w"], numbers)] if "w" in equations else []
-    lines.append([(f"S = {equations['S']}", "plain")])
-    lines += surrogate.filled(s, numbers)
-    if right := _factor(s, numbers):
-        lines += _correction(s, right, numbers)
+    if "S" in equations:
+        lines.append([(f"S = {equations['S']}", "plain")])
+        lines += surrogate.filled(s, numbers)
+        if right := _factor(s, numbers):
+            lines += _correction(s, right, numbers)
+    if "D" in equations:
+        lines.append(_divergence("D", equations["D"], numbers.distillation))
     if in_loss(s):
-        lines.append(_divergence(equations["K"], numbers))
+        lines.append(_divergence("K", equations["K"], numbers.kl))
     lines += _weighted(s, numbers)
     return lines + [note(equation(left, equations[left])) for left in ("counts", "limit") if left in equations]
 
@@ -43,9 +48,10 @@ def _ratio(s: Settings, right: str, numbers: TokenNumbers) -> Line:
     return [*line, (" = ", "plain"), (plain(numbers.ratio, digits(s)), "won")]
 
 
-def _divergence(right: str, numbers: TokenNumbers) -> Line:
-    line: Line = [(f"K = {right}", "plain")]
-    return line if numbers.kl is None else [*line, (" = ", "plain"), (plain(numbers.kl, 3), "won")]
+def _divergence(left: str, right: str, value: float | None) -> Line:
+    line: Line = [(f"{left} = {right}", "plain")]
+    joint = "; here " if "," in right else " = "
+    return line if value is None else [*line, (joint, "plain"), (plain(value, 3), "won")]
 
 
 def _correction(s: Settings, right: str, numbers: TokenNumbers) -> list[Line]:
@@ -79,8 +85,9 @@ def _weighted(s: Settings, numbers: TokenNumbers) -> list[Line]:
             filled, total = "0", 0.0
     if multiplied:
         inner = "c·S"
+    inner, filled, total = _with_teacher(s, numbers, inner, filled, total)
     if in_loss(s):
-        inner = f"({inner} + {compact(beta, 3)}·K)"
+        inner = inside(s, compact(beta, 3), "c·S" if multiplied else "S")
         if total is not None and numbers.kl is not None:
             filled = f"({stripped(total) if total else '0'} + {compact(beta, 3)}·{bracketed(numbers.kl, 3)})"
             total += beta * numbers.kl
@@ -91,6 +98,23 @@ def _weighted(s: Settings, numbers: TokenNumbers) -> list[Line]:
         weighted = small_signed(numbers.weight * total)
         lines.append([(f"= {number(numbers.weight)}·{filled} = ", "plain"), (weighted, "won")])
     return lines
+
+
+def _with_teacher(
+    s: Settings, numbers: TokenNumbers, inner: str, filled: str, total: float | None
+) -> tuple[str, str, float | None]:
+    """The same with the teacher's term, where the loss has one: in symbols, with numbers, and what it comes to."""
+    if not s.distils_in_loss:
+        return inner, filled, total
+    inner = inside(msgspec.structs.replace(s, beta=0.0), "", inner)
+    value, share = numbers.distillation, s.distillation_weight
+    if value is None or (total is None and not s.only_distils):
+        return inner, "", None
+    if s.only_distils:
+        return inner, bracketed(value, 3), value
+    assert total is not None
+    filled = f"({compact(1 - share)}·{filled} + {compact(share)}·{bracketed(value, 3)})"
+    return inner, filled, (1 - share) * total + share * value
 
 
 def _gradient(s: Settings, numbers: TokenNumbers) -> list[Line]:
@@ -104,6 +128,8 @@ def _gradient(s: Settings, numbers: TokenNumbers) -> list[Line]:
         lines.append(note("The exact KL also acts on all candidates."))
     elif of_kl is not None:
         lines.append(note(f"of this {small_signed(derivative - of_kl)} from S, {small_signed(of_kl)} from K"))
+    if s.distils_in_loss and s.mode_row.whole:
+        lines.append(note("The teacher's term also acts on all candidates; ∂L/∂ℓ is of the other terms."))
     if s.entropy_in_loss:
         lines.append(note("The entropy bonus also acts on all candidates."))
     return lines

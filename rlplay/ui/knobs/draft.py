@@ -231,10 +231,11 @@ def _of_rewards(knob: Knob, loss_type: LossType) -> bool:
     Pairs always have two answers. Without a gold score, the weighted rewards label them.
     """
     if loss_type in VALUE_LOSSES:
-        return knob.group in ("credit", "objective", "update", "preferences") and knob.name not in _OF_VALUES
+        return knob.group not in ("algorithm", "sampling") and knob.name not in _OF_VALUES
     if knob.name == "beta":
         return loss_type in ("sft", "reward")
     if knob.name == "reward_weights":
         return False
     of_an_axis = knob.group == "update" and knob.needs is not None
-    return knob.group in ("credit", "objective") or of_an_axis or knob.name in ("num_generations", "dynamic_sampling")
+    own = knob.group in ("credit", "objective", "distillation")
+    return own or of_an_axis or knob.name in ("num_generations", "dynamic_sampling")

@@ -185,6 +185,7 @@ class AnswerFacts:
             ratio=last["importance_ratio"],
             clip_state=None if clip is None else int(clip),
             kl=last["kl"],
+            distillation=last["distillation"],
             beta=self._metric("kl_coef"),
             dloss_dlogp=last["dloss_dlogp"],
             dkl_dlogp=last["dkl_dlogp"],
