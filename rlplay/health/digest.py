@@ -43,7 +43,7 @@ from rlplay.health.sampler_numbers import (
     surprise,
 )
 from rlplay.health.trained_tokens import TrainedTokens, trained_tokens
-from rlplay.health.turn_numbers import TurnNumbers, turn_numbers
+from rlplay.health.turn_numbers import TurnNumbers, not_sampled, turn_numbers
 from rlplay.trace.records import Array, Sampled, spans
 from rlplay.trace.update import Update
 
@@ -111,8 +111,8 @@ class Digest:
     tails: Counter[str]
     examples: tuple[AnswerExample, ...]
     places: dict[str, TokenPlace]
-    """By name: "cut", "mark", "repeated", "longest", "mismatch", "moved", "unlikely", "pulled", "broken …" and
-    "reference"."""
+    """By name: "cut", "mark", "repeated", "longest", "mismatch", "moved", "unlikely", "pulled", "broken …",
+    "not sampled" and "reference"."""
     surprise: Surprise | None = None
     later: Surprise | None = None  # of the turns behind the first of each answer
     gap: SamplerGap | None = None
@@ -162,7 +162,9 @@ def digest(update: Update) -> Digest | None:
     tokens |= {"unlikely": token} if (token := most_unlikely(sampled)) is not None else {}
     trained, turns = trained_tokens(update), turn_numbers(sampled)
     assert trained is not None
-    strangers = {"pulled stranger": trained.token, "stranger": trained.stranger}
+    strangers = {
+        "pulled stranger": trained.token, "stranger": trained.stranger, "not sampled": not_sampled(sampled)
+    }  # fmt: skip
     tokens |= {name: token for name, token in strangers.items() if token is not None}
     places |= {name: _place(update, token) for name, token in tokens.items()}
     if turns is not None and turns.broken is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from statistics import fmean
 
 from rlplay.health.finding import NOT_USED, RECENT, Evidence, Finding, NoTick
 from rlplay.health.mismatch_checks import APART, NEAR, shape_of
@@ -10,7 +11,7 @@ from rlplay.health.sampler_checks import SHARE as SHARE_OF_ENTROPY
 from rlplay.health.sampler_numbers import Surprise
 from rlplay.health.trend import WINDOW
 from rlplay.health.turn_numbers import Change
-from rlplay.trace.numbers import number
+from rlplay.trace.numbers import number, percent
 
 TURNS, SHARE = 3, 0.1
 """Turns that change what was sampled, and their share of all."""
@@ -30,7 +31,27 @@ TIMES = 8.0
 
 def broken_turns(run: Evidence) -> Finding | None:
     """A later turn does not go on from what the earlier ones hold."""
-    return _not_repeated(run) or _scored_after_others(run)
+    return _retokenized(run) or _not_repeated(run) or _scored_after_others(run)
+
+
+def _retokenized(run: Evidence) -> Finding | None:
+    """The text of the answers is tokenized again, and other tokens come of it."""
+    answers, tokens = (
+        [share for _, share in run.known(f"retokenized/{what}")][-RECENT:] for what in ("answers", "tokens")
+    )
+    if not answers or not tokens or fmean(answers) < SHARE:
+        return None
+    return Finding(
+        "turns",
+        "Training sees other tokens than were sampled",
+        f"{percent(fmean(answers))} of the answers of the last {len(answers)} updates have other tokens after "
+        f"their text was tokenized again; {percent(fmean(tokens))} of the sampled tokens are not trained on.",
+        "The text is cut into other tokens than the policy wrote, or the chat template rewrites an earlier turn. So "
+        "the policy learns from tokens that it did not choose.",
+        "Train on the ids that were sampled (retokenize_turns=off).",
+        settings=("retokenize_turns",),
+        place=run.place("not sampled"),
+    )
 
 
 def by_turns(run: Evidence) -> tuple[Surprise, Surprise]:
@@ -107,6 +128,9 @@ def whole_turns(run: Evidence) -> str:
     kept = sum(each.continued for each in known)
     repeated = f"{number(kept)} prompts begin with an earlier prompt and all tokens of its answer" if kept else ""
     likely = compared_turns(run) if has_turns(run) else ""
+    again = [share for _, share in run.known("retokenized/answers")]
+    if again and not any(again):
+        likely = likely or "the text of every answer, tokenized again, gives the tokens that were sampled"
     if not repeated and not likely:
         if has_turns(run):
             return NoTick("later turns are not compared: too few tokens, or their entropy is not recorded")

@@ -39,6 +39,14 @@ def turn_numbers(sampled: Sampled) -> TurnNumbers | None:
     return TurnNumbers(*_turns(sampled, ids, [each.tobytes() for each in ids]))
 
 
+def not_sampled(sampled: Sampled) -> int | None:
+    """The first token that is trained on and that the sampler did not draw; None if there is none."""
+    if sampled.sampling_logprobs is None:
+        return None
+    found = np.flatnonzero(np.isnan(sampled.sampling_logprobs) & (sampled.mask == 1))
+    return int(found[0]) if len(found) else None
+
+
 def _turns(
     sampled: Sampled, ids: list[Array], keys: list[bytes]
 ) -> tuple[int, Counter[Change], tuple[int, int] | None]:

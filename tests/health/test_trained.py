@@ -77,6 +77,17 @@ def test_turns_that_change_what_was_sampled() -> None:
     assert whole_turns(evidence(turns=TurnNumbers())) == NOT_USED
 
 
+def test_answers_that_are_tokenized_again() -> None:
+    shares = {"retokenized/answers": [0.3] * 6, "retokenized/tokens": [0.02] * 6}
+    found = broken_turns(evidence(series=shares))
+    assert found is not None
+    assert (found.name, found.settings) == ("turns", ("retokenize_turns",))
+    assert "30.0 % of the answers" in found.evidence
+    assert "2.0 % of the sampled tokens" in found.evidence
+    assert broken_turns(evidence(series={name: [0.05] * 6 for name in shares})) is None
+    assert "gives the tokens that were sampled" in whole_turns(evidence(series={name: [0.0] * 6 for name in shares}))
+
+
 def test_turns_of_others_in_a_text() -> None:
     texts = ["so", "<|im_end|>", "\n", "<|im_start|>", "user", "\n", "42", "<|im_start|>", "assistant", "\n", "ok"]
     assert turns_of_others(texts) == [slice(3, 7)]

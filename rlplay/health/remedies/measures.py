@@ -170,6 +170,7 @@ MEASURES: dict[Problem, Measure] = {
     "displaced": metric("logps/chosen", more=True),
     "no preference": metric("rewards/accuracies", more=True, share=True),
     "overfit": metric("eval_loss"),
+    "turns": replace(metric("retokenized/tokens", "sampled tokens that are not trained on", share=True), settles=True),
 }
 
 

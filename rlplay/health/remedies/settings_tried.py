@@ -264,6 +264,10 @@ def _slower(run: Evidence, _found: Finding) -> Iterator[Remedy]:
     yield from less(run, "learning_rate", 3, 10)
 
 
+def _as_sampled(_run: Evidence, _found: Finding) -> Iterator[Remedy]:
+    yield from instead("the tokens that were sampled", retokenize_turns=False)
+
+
 TRIED: dict[Problem, Callable[[Evidence, Finding], Tried]] = {
     "not finite": _finite,
     "no end": _longer,
@@ -301,6 +305,7 @@ TRIED: dict[Problem, Callable[[Evidence, Finding], Tried]] = {
     "two prices": other_parts,
     "masked": _longer,
     "drowned": balanced_parts,
+    "turns": _as_sampled,
 }
 """By problem, what to try."""
 
@@ -320,7 +325,6 @@ UNTRIED: dict[Problem, str] = {
     "given away": "the prompts are data: leave the right answer out of them",
     "others' tokens": "the mask of the answers is made by the code that samples them, by no setting",
     "end untrained": "the end of the answers is dropped by the code that makes the batch, by no setting",
-    "turns": "the template and the code of the turns decide what each is sampled after, no setting",
 }
 """The problems whose advice is no setting: why nothing can be tried."""
 

@@ -29,6 +29,7 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "critic": ({"vf_coef": 0.0, "baseline": "value", "returns": "gae"}, ("vf_coef",)),
     "flat": ({}, ("num_prompts",)),
     "tiny spread": ({}, ("scale_rewards",)),
+    "turns": ({"retokenize_turns": True}, ("retokenize_turns",)),
 }
 """Settings with which a problem occurs, and those that its finding names."""
 
