@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from tests.parity import policy_cases, preference_cases, reference_cases, trpo_case, verl_cases
+from tests.parity import distillation_cases, policy_cases, preference_cases, reference_cases, trpo_case, verl_cases
 from tests.parity.case import LIMITS, SEEDS, Case
 
 CASES = (
-    policy_cases.cases() + preference_cases.cases() + verl_cases.cases() + reference_cases.cases() + trpo_case.cases()
+    policy_cases.cases()
+    + preference_cases.cases()
+    + verl_cases.cases()
+    + reference_cases.cases()
+    + trpo_case.cases()
+    + distillation_cases.cases()
 )
 
 
