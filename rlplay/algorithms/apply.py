@@ -201,6 +201,11 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         not s.surrogate_row.takes_correction or s.correction_row.level in ("", "token"),
         f"surrogate={s.surrogate} needs an importance_sampling_mode of single tokens: its own weight is the answer's",
     )
+    for name in ("importance_sampling_mode", "rollout_rs"):
+        yield (
+            getattr(s, name) == "none" or s.old_logprobs_of == "trainer",
+            f"{name}={getattr(s, name)} needs old_logprobs_of=trainer: from the sampler's the ratio itself corrects",
+        )
     low, high = s.importance_sampling_clip_min, s.importance_sampling_clip_max
     yield (
         low is None or high is None or low <= high,

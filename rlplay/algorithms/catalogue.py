@@ -60,6 +60,7 @@ _NEUTRAL: SomeSettings = {
     "importance_sampling_clip_max": 3.0,
     "importance_sampling_clip_min": None,
     "rollout_rs": "none",
+    "old_logprobs_of": "trainer",
     "entropy_coef": 0.0,
     "use_adaptive_entropy": False,
     "distillation_weight": 0.0,
@@ -239,6 +240,13 @@ PRESETS: dict[str, Preset] = {
             "Bounds how far a token's probability moves, not its ratio: rare tokens may become many times likelier, "
             "likely ones may not fall far.",
             _GROUP | _TWO_STEPS | {"surrogate": "dppo_tv"},
+        ),
+        Preset(
+            "prime-rl", "prime-rl's loss", "arXiv:2602.04879, arXiv:2602.02276", "dppo",
+            "Measures from the sampler instead of the old policy, and keeps near it by half the square of the "
+            "log-ratio; advantages are not divided by the std.",
+            _GROUP | {"surrogate": "dppo_tv", "scale_rewards": "none", "old_logprobs_of": "sampler",
+                      "kl_placement": "loss", "kl_anchor": "old", "kl_estimator": "k2", "beta": 0.002},
         ),
         Preset(
             "tis", "TIS", "Yao et al. 2025, fengyao.notion.site/off-policy-rl", "grpo",

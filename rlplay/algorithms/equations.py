@@ -177,6 +177,8 @@ def _sampling(s: Settings) -> Iterator[str]:
         yield "groups whose rewards are all equal are replaced"
     if s.retokenize_turns:
         yield "tokens are those of each turn's text, tokenized again"
+    if s.old_logprobs_of == "sampler":
+        yield "ℓ_old and p_old are what the sampler reports"
 
 
 def _stream(s: Settings) -> str:
@@ -346,7 +348,8 @@ def _kept(s: Settings) -> str:
     if s.top_entropy_quantile < 1:
         rules.append(f"the {compact(100 * s.top_entropy_quantile)} % of tokens of highest entropy")
     if s.off_policy_mask_threshold is not None:
-        rules.append(f"A ≥ 0 or mean(ℓ_old − ℓ) ≤ {compact(s.off_policy_mask_threshold)}")
+        sampler = "ℓ_sampler" if s.samples_apart else "ℓ_old"
+        rules.append(f"A ≥ 0 or mean({sampler} − ℓ) ≤ {compact(s.off_policy_mask_threshold)}")
     if s.rollout_rs != "none":
         rules.append(corrections.equation_of(row(s, "rollout_rs"), {}, s))
     return "only " + "; ".join(rules) if rules else ""

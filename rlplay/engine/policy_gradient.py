@@ -88,7 +88,7 @@ def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMi
 
     Before the first optimizer step the policy is the one that sampled them, so that no pass is needed either.
     """
-    if batch.step_metrics or rounded(state.lm):
+    if batch.step_metrics or batch.from_sampler or rounded(state.lm):
         there, share = _on_device(batch, rows, share)
         inputs, _ = inputs_of(batch, rows, there, state)
     else:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch, Prompts
+from rlplay.engine.correct import correct
 from rlplay.engine.credit_phase import keep_exact
 from rlplay.engine.learn_from_answers import pair_gradients
 from rlplay.engine.optimize import TrainedMinibatch
@@ -58,6 +59,7 @@ def recorded_batch(update: Update, state: State) -> Batch:
             batch.teacher_logprobs = _padded(np.nan_to_num(teachers), sampled, state)
             batch.taught = ~torch.from_numpy(np.isnan(teachers)[sampled.offsets[:-1]])
     withhold(batch, state)
+    correct(batch, settings)
     if settings.loss_type == "policy_gradient":
         keep_exact(batch, state)
     return batch

@@ -19,6 +19,29 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"algorithm": "cispo", "beta": 0.2, "kl_placement": "loss", "kl_estimator": "full"}, {"KL"}),
     ({"algorithm": "rlhf-ppo", "beta": 0.1, "per_device_train_batch_size": 5}, {"value loss"}),
     ({"algorithm": "rloo", "gradient_checkpointing": True, "reward": "some_groups"}, set()),
+    (
+        {
+            "algorithm": "mis",
+            "sampler_lag": 1,
+            "beta": 0.1,
+            "kl_placement": "loss",
+            "learning_rate": 1e-2,
+            "importance_sampling_clip_max": 1.05,
+            "rollout_rs": "token_k2",
+            "rollout_rs_threshold": 0.05,
+        },
+        {"KL"},
+    ),
+    (
+        {
+            "algorithm": "vespo",
+            "sampler_lag": 1,
+            "importance_sampling_mode": "token_mask",
+            "learning_rate": 1e-2,
+            "off_policy_mask_threshold": 0.02,
+        },
+        set(),
+    ),
 ]
 """Algorithms, and what their losses have besides the tokens' log-probabilities."""
 
