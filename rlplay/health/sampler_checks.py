@@ -179,7 +179,7 @@ def _is_pinned(run: Evidence) -> Finding | None:
     return _old_weights(
         run,
         f"The sampler's log-probabilities are those of the reference (KL {number(own)} nats per token), "
-        f"while training is {number(away)} away from it.",
+        f"while training is {number(away) if away < FAR_AWAY else f'more than {number(FAR_AWAY)}'} away from it.",
     )
 
 
@@ -198,6 +198,8 @@ def _suits_reference(run: Evidence) -> Finding | None:
     )
 
 
+FAR_AWAY = 10.0
+"""Nats per token from which a k3 on another policy's samples says no more than "far": few tokens make it up."""
 AS_REFERENCE, MOVED = 0.1, 3e-3
 """The share of the distance from training to the reference that the sampler may be off the reference, and the KL that
 training must have moved before this means anything."""

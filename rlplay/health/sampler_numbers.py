@@ -148,10 +148,15 @@ def sampler_gap(update: Update) -> SamplerGap | None:
 
 
 def _before_the_first_step(update: Update) -> Array:
-    """Log-probabilities of training before anything has moved, float32 [T]: the old ones, else the first step's."""
+    """Log-probabilities of training before anything has moved, float32 [T]: the old ones, else the first step's.
+
+    Where the old ones are the sampler's own, NaN for those that the first step did not see.
+    """
     sampled = update.sampled
     assert sampled is not None
     found = np.array(sampled.old_logprobs, dtype=np.float32)
+    if sampled.sampling_logprobs is not None and np.array_equal(found, sampled.sampling_logprobs, equal_nan=True):
+        found[:] = np.nan
     if update.steps and update.steps[0].step == 0:
         first = update.steps[0]
         index = spans(sampled.offsets, first.rows)

@@ -9,16 +9,25 @@ from __future__ import annotations
 import numpy as np
 
 from rlplay.trace.lens import Lens, known
-from rlplay.trace.records import Array
+from rlplay.trace.records import Array, spans
 from rlplay.trace.update import Update
 
 
 def sampler_difference(update: Update) -> Array | None:
-    """ℓ − ℓˢ, float32 [T]: the policy's log-probability before the update minus the sampler's; NaN where none is."""
+    """ℓ − ℓˢ, float32 [T]: the policy's log-probability before the update minus the sampler's; NaN where none is.
+
+    Where the ratio starts from the sampler's (old_logprobs_of=sampler), the policy's are those of the first optimizer
+    step that saw the token, which is later than the first step of all for some.
+    """
     sampled = update.sampled
     if sampled is None or sampled.sampling_logprobs is None:
         return None
-    gap = np.where(sampled.mask == 1, sampled.old_logprobs - sampled.sampling_logprobs, np.nan)
+    policy = sampled.old_logprobs
+    if np.array_equal(policy, sampled.sampling_logprobs, equal_nan=True):
+        policy = np.full_like(policy, np.nan)
+        for step in reversed(update.steps):
+            policy[spans(sampled.offsets, step.rows)] = step.logprobs
+    gap = np.where(sampled.mask == 1, policy - sampled.sampling_logprobs, np.nan)
     return known(gap.astype(np.float32))
 
 

@@ -76,6 +76,20 @@ def test_the_policy_beside_its_sampler_and_its_teacher_token_by_token() -> None:
     assert all(LENSES[name].values(updated()) is None for name in wanted)
 
 
+def test_where_the_ratio_starts_from_the_sampler_the_first_steps_say_what_the_policy_thought() -> None:
+    whole = update_apart(6, steps=4)
+    update, sampled = Update(6), whole.sampled
+    update.add(msgspec.structs.replace(sampled, old_logprobs=sampled.sampling_logprobs))
+    assert LENSES["sampler_difference"].values(update) is None, "no pass of the policy yet"
+    for step in whole.steps:
+        update.add(step)
+    expected = np.full(update.tokens, np.nan)
+    for step in whole.steps[:2]:  # two minibatches
+        index = spans(sampled.offsets, step.rows)
+        expected[index] = step.logprobs - sampled.sampling_logprobs[index]
+    np.testing.assert_allclose(LENSES["sampler_difference"].values(update), expected, atol=1e-6)
+
+
 def test_what_an_environment_wrote_has_no_sampler() -> None:
     update = update_apart(6)
     update.sampled.mask[2] = 0

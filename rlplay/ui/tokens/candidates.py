@@ -52,10 +52,15 @@ def candidates(
     old = _by_id(ids, sampled.top_logprobs, token)
     ref = _by_id(ids, facts.ref_top, token)
     new = _by_id(ids, facts.new_top, token)
+    sampler = _by_id(ids, sampled.sampling_top_logprobs, token)
+    teacher = _by_id(ids, facts.teacher_top, token)
     pieces = sampled.pieces
     chosen = int(sampled.token_ids[token])
     if chosen not in old:
-        for column, logprobs in ((old, sampled.old_logprobs), (ref, facts.ref), (new, facts.new)):
+        for column, logprobs in (
+            (old, sampled.old_logprobs), (ref, facts.ref), (new, facts.new), (sampler, sampled.sampling_logprobs),
+            (teacher, facts.teacher),
+        ):  # fmt: skip
             if logprobs is not None:
                 column[chosen] = float(np.exp(logprobs[token]))
     favourite = facts.favourite(token)
@@ -66,35 +71,46 @@ def candidates(
         seen = [i for i in listed if i == chosen or max(table.get(i, 0.0) for table in (ref, old, new)) >= SLIGHT]
         listed = seen if len(seen) >= LEAST else listed[:LEAST] if chosen in listed[:LEAST] else listed
     q = facts.action_values(token)
-    others = [_rest(column, listed) for column in (ref, old, new)]
+    others = [_rest(column, listed) for column in (old, new)]
     # The reference has a column where it differs.
     apart = any(abs(ref[i] - old[i]) >= SLIGHT for i in listed if i in ref and i in old)
+    beside = {"ref": ref if apart and not q else {}, "sampler": sampler, "teacher": teacher}
+    columns = {name: column for name, column in beside.items() if column}
     names = [quoted(pieces.get(i, "")) for i in listed]
-    table = _Table(size, palette, names, "Q" if q else "ref" if apart else "", bool(new), shown)
+    table = _Table(size, palette, names, [*["Q"] * bool(q), *columns], bool(new), shown)
     lines = [table.heads(bool(ids), facts.update.step_word)]
     for i, name in zip(listed, names, strict=True):
         style = palette.cursor if i == picked else palette.strong if i == chosen else palette.text
-        first = _worth(q.get(pieces.get(i, ""))) if q else _probability(ref.get(i))
+        first = [_worth(q.get(pieces.get(i, "")))] * bool(q) + [_probability(each.get(i)) for each in columns.values()]
         before = _probability(old[i]) if i in old else _at_most(min(old[each] for each in ids))
         lines += table.row(name, first, before, (old.get(i), new.get(i)), style, i == chosen)
-    if any(share is not None and share >= SLIGHT for share in others):
-        first = _worth(None) if q else _probability(others[0])
-        lines += table.row(table.others, first, _probability(others[1]), others[1:], palette.muted, False)
+    rest = [_rest(column, listed) for column in columns.values()]
+    if any(share is not None and share >= SLIGHT for share in (*rest, *others)):
+        first = [_worth(None)] * bool(q) + [_probability(each) for each in rest]
+        lines += table.row(table.others, first, _probability(others[0]), others, palette.muted, False)
     return Candidates(lines, listed)
 
 
+SHORT = {"sampler": "smpl", "teacher": "tchr"}
+"""Titles of columns where room is short."""
+_ROOMY = 60
+"""Cells from which on the titles of columns are whole words."""
+
+
 class _Table:
-    """The columns of a panel of this `size`: mark, name, bar and numbers; `first` is the title of the first, if any."""
+    """The columns of a panel of this `size`: mark, name, bar, numbers; `first` are the titles of those before old."""
 
     def __init__(
-        self, size: Size, palette: Palette, names: Sequence[str], first: str, renewed: bool, shown: float
+        self, size: Size, palette: Palette, names: Sequence[str], first: Sequence[str], renewed: bool, shown: float
     ) -> None:
         widest = max(map(cell_len, (*names, "all others")))
-        numbers = NUMBER * (2 + bool(first))
+        titles = list(first) if size.width >= _ROOMY else [SHORT.get(each, each) for each in first]
+        self._widths = [max(len(each) + 1, NUMBER) for each in titles]
+        numbers = 2 * NUMBER + sum(self._widths)
         self._name = min(widest + 1, max((size.width - numbers) // 3, 7), WIDEST)
         self._bar = max(min(size.width - 3 - self._name - numbers, BAR), 4)
         self._high = 2 if size.height >= TALL else 1
-        self._palette, self._first, self._renewed, self._shown = palette, first, renewed, shown
+        self._palette, self._first, self._renewed, self._shown = palette, titles, renewed, shown
 
     @property
     def others(self) -> str:
@@ -106,11 +122,15 @@ class _Table:
         room = self._name + self._bar + 1
         names = ("most likely next tokens", "most likely next", "likeliest", "") if recorded else ("",)
         head = next(words for words in names if len(words) <= room)
-        numbers = "".join(f"{each:>{NUMBER}}" for each in (self._first, "old", "new") if each)
+        numbers = "".join(self._aligned(self._first)) + f"{'old':>{NUMBER}}{'new':>{NUMBER}}"
         return [Segment(f"  {worded(head, word):<{room}}{numbers}", self._palette.muted)]
 
+    def _aligned(self, texts: Sequence[str]) -> list[str]:
+        return [f"{text:>{width}}" for text, width in zip(texts, self._widths, strict=True)]
+
     def row(
-        self, name: str, first: str, before: str, probabilities: Sequence[float | None], style: Style, here: bool
+        self, name: str, first: Sequence[str], before: str, probabilities: Sequence[float | None], style: Style,
+        here: bool,
     ) -> list[list[Segment]]:  # fmt: skip
         """The lines of a candidate: its name, a bar, its probability under old and new policy."""
         old, new = probabilities
@@ -128,7 +148,7 @@ class _Table:
                 Segment("▸ " if here else "  ", palette.strong),
                 Segment(set_cell_size(name, self._name), style),
                 *bar,
-                Segment(first if self._first else "", palette.muted),
+                Segment("".join(self._aligned(first)), palette.muted),
                 Segment(before, style),
                 Segment(now, self._change(was, new, style)),
             ]

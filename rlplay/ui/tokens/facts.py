@@ -134,6 +134,16 @@ class AnswerFacts:
         return None if self.update.credited is None else self.update.credited.ref_top_logprobs
 
     @cached_property
+    def teacher(self) -> Array | None:
+        """Log-probabilities of the sampled tokens under the teacher."""
+        return None if self.update.credited is None else self.update.credited.teacher_logprobs
+
+    @cached_property
+    def teacher_top(self) -> Array | None:
+        """Log-probabilities of the candidates under the teacher."""
+        return None if self.update.credited is None else self.update.credited.teacher_top_logprobs
+
+    @cached_property
     def new_top(self) -> Array | None:
         """Log-probabilities of the candidates after the update."""
         finished = self.update.finished

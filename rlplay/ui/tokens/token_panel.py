@@ -32,6 +32,7 @@ from rlplay.ui.tokens.facts import AnswerFacts, facts_of
 from rlplay.ui.tokens.reasons import reasons, thought
 from rlplay.ui.tokens.token_maths import TokenMaths
 from rlplay.ui.words.pair_updates import label
+from rlplay.ui.words.samplers import sampled_by
 
 
 class Inspector(LinePanel):
@@ -46,7 +47,8 @@ class Inspector(LinePanel):
 What the model thought when it wrote this token, and what the update did to it and why. The **bars** are the likeliest
 tokens at this place with their probability before the update (old) and after it (new); the token in the answer is
 marked. What the update added to a bar has another colour, what it took is shaded. The frozen reference (ref) has a
-column where it differs from old. `enter` shows the formulas with this token's numbers, and `enter` again the words.
+column where it differs from old, and so have a sampler (smpl) that is not the policy and a teacher (tchr). `enter`
+shows the formulas with this token's numbers, and `enter` again the words.
 
 The candidates are recorded before the update. If another token is the likeliest after it, that token is listed too.
 Its probability before the update is not on record; it was at most (≤) that of the least likely candidate, and **all
@@ -197,6 +199,7 @@ marks of the chat template.
             [],
             *why,
             self._more(s),
+            *self._sampler(update, completion),
             *self._columns(facts.sampled),
         ]
 
@@ -239,7 +242,12 @@ marks of the chat template.
     def _answer(self, update: Update, sampled: Sampled, completion: int, s: Settings) -> list[list[Segment]]:
         """What the token's answer earned, and the columns of its prompt."""
         lines = [] if update.scored is None else self._earned(update.scored, completion, s.kind)
-        return lines + self._columns(sampled)
+        return lines + self._sampler(update, completion) + self._columns(sampled)
+
+    def _sampler(self, update: Update, completion: int) -> list[list[Segment]]:
+        """Whose weights wrote the answer, if that is on record."""
+        text = sampled_by(update, completion)
+        return folded([(text, self.palette.muted)], self.scrollable_content_region.width) if text else []
 
     def _columns(self, sampled: Sampled) -> list[list[Segment]]:
         columns = columns_in_short(sampled.columns[int(sampled.group[0])], self.palette)

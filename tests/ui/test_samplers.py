@@ -1,0 +1,71 @@
+"""What the screen says of a sampler that is not the policy: in the Token panel, and in words."""
+
+import msgspec
+import numpy as np
+
+from rlplay.algorithms.apply import resolve
+from rlplay.trace.update import Update
+from rlplay.ui.words.samplers import gap_in_words, sampled_by, sampler_apart
+from tests.apart import records_apart, update_apart
+from tests.recorded import synthetic_update
+from tests.ui.stage import on_screen, pressed, settled
+
+OWN = resolve({"algorithm": "grpo", "sampler_dtype": "bfloat16", "sampler_lag": 4})
+
+
+def alone() -> Update:
+    update = Update(1)
+    for record in synthetic_update(1):
+        update.add(record)
+    return update
+
+
+def test_an_answer_names_the_weights_that_wrote_it():
+    update = update_apart(6)  # answer i has weights i % 5 updates old
+    assert sampled_by(update, 0) == "sampled by the newest weights"
+    assert sampled_by(update, 1) == "sampled by the weights of update 4, 1 update old"
+    assert sampled_by(update_apart(2), 1) == "sampled by the weights of the start, 1 update old"
+    assert sampled_by(alone(), 0) == ""
+
+
+def test_what_sets_the_sampler_apart_is_named_with_its_age():
+    update = update_apart(6)
+    assert sampler_apart(update, OWN).startswith("bfloat16, 1.")
+    assert sampler_apart(update, OWN).endswith("updates old on average")
+    same_age = Update(6)
+    same_age.add(msgspec.structs.replace(update.sampled, versions=np.full_like(update.sampled.versions, 1)))
+    assert sampler_apart(same_age, OWN) == "bfloat16, 4 updates old"
+    cut = resolve({"algorithm": "grpo", "logprobs_mode": "processed_logprobs", "top_p": 0.9})
+    assert sampler_apart(alone(), cut) == "top_p 0.9 counted"
+    assert sampler_apart(alone(), resolve({"algorithm": "grpo", "top_p": 0.9})) == ""
+
+
+def test_the_gap_is_said_with_its_kl_and_its_correction():
+    update = update_apart(6)
+    gap = update.sampled.old_logprobs.astype(float) - update.sampled.sampling_logprobs
+    said = gap_in_words(update, OWN)
+    assert f"{(np.exp(gap) - 1 - gap).mean():.3g} nats per token" in said
+    assert f"c averages {update.credited.correction.mean():.3g}" in said
+    assert "is 0 for" not in said
+    update.credited.correction[:3] = 0
+    assert "is 0 for 3 tokens" in gap_in_words(update, OWN)
+    assert gap_in_words(alone(), OWN) == ""
+
+
+async def test_sampler_and_teacher_have_a_column_beside_the_policy():
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
+        source.records(records_apart(6))
+        source.status(6)
+        await settled(pilot)
+        await pressed(pilot, "right")
+        _, text = app.panels.inspector.clipping()
+        heads = next(line for line in text.split("\n") if "old" in line and "new" in line).split()
+        assert heads[-4:] == ["smpl", "tchr", "old", "new"]
+        update, (answer, token) = app.play.session.shown, app.panels.tokens.cursor
+        at = int(update.sampled.offsets[answer]) + token
+        row = next(line for line in text.split("\n") if line.startswith("▸")).split()
+        names = [update.sampled.sampling_logprobs, update.credited.teacher_logprobs, update.sampled.old_logprobs]
+        for cell, values in zip(row[-4:-1], names, strict=True):
+            share = float(np.exp(values[at]))
+            assert cell in ("<.01", "1.00") or abs(float(cell) - share) <= 0.0051
+        assert "sampled by the newest weights" in text
