@@ -53,11 +53,19 @@ def test_an_update_after_an_undo_or_a_break_is_the_same(device: str) -> None:
         pytest.param({"kl_estimator": "full", "beta": 0.1}, marks=pytest.mark.slow),
         pytest.param({"entropy_coef": 0.1, "top_p": 0.9, "top_k": 20}, marks=pytest.mark.slow),
         {"num_iterations": 2, "num_minibatches": 2, "top_p": 0.9},
+        {
+            "sampler_lag": 1,
+            "sampler_dtype": "int8",
+            "repetition_penalty": 1.2,
+            "min_p": 0.05,
+            "logprobs_mode": "processed_logprobs",
+        },
+        {"sampler_lag": 1, "old_logprobs_of": "sampler", "scenario": LORA},
     ],
     ids=str,
 )
 def test_other_ways_of_an_update(given: dict[str, Any]) -> None:
-    gpu, cpu = both(Run.go, **given)
+    gpu, cpu = both(lambda each: each.go(3 if "sampler_lag" in given else 1), **given)
     assert gpu.driver._state.lm.fixed
     same(gpu, cpu)
 
