@@ -181,7 +181,8 @@ def test_the_queue_is_that_of_a_trainer_which_drops_what_it_finds_too_old() -> N
             assert (sampler.queue[0].updates, sampler.discarded) == (version, dropped), (lag, most, every, update)
 
 
-def _same(a: list[AnyRecord], b: list[AnyRecord]) -> None:
+def same_records(a: list[AnyRecord], b: list[AnyRecord]) -> None:
+    """Bit for bit, but for the time that they took."""
     for one, other in zip(a, b, strict=True):
         assert (one.update, type(one)) == (other.update, type(other))
         for name in one.__struct_fields__:
@@ -215,7 +216,7 @@ def test_an_update_repeats_itself_after_an_undo_and_a_resumption(
     driver.advance("phase", 1, never)  # and from within an update
     driver.rewind(4)
     driver.advance("update", 2, never)
-    _same(after(4)[-len(wanted) :], wanted)
+    same_records(after(4)[-len(wanted) :], wanted)
     del records[:]
     driver.rewind(5)
     driver.advance("phase", 2, never)
@@ -223,10 +224,10 @@ def test_an_update_repeats_itself_after_an_undo_and_a_resumption(
     driver, records = start(resume=True, **settings, learning_rate=3e-3, scenario=scenario)
     driver.advance("update", 1, never)
     driver.close()
-    _same(after(5), [each for each in wanted if each.update == 6])
+    same_records(after(5), [each for each in wanted if each.update == 6])
 
 
-def test_without_its_snapshots_a_run_goes_back_all_the_same(start: Start, tmp_path: Path) -> None:
+def test_without_its_snapshots_a_run_goes_back_all_thesame_records(start: Start, tmp_path: Path) -> None:
     driver, records = start(sampler_lag=2, learning_rate=3e-3)
     driver.advance("update", 4, never)
     wanted = sampled_of(records)[-1]
@@ -235,7 +236,7 @@ def test_without_its_snapshots_a_run_goes_back_all_the_same(start: Start, tmp_pa
     driver.rewind(3)
     driver.advance("update", 1, never)
     driver.close()
-    _same([sampled_of(records)[-1]], [wanted])
+    same_records([sampled_of(records)[-1]], [wanted])
 
 
 def test_a_snapshot_holds_the_past_weights_that_are_needed_and_no_others(start: Start, tmp_path: Path) -> None:

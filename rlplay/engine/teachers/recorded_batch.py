@@ -58,6 +58,7 @@ def recorded_batch(update: Update, state: State) -> Batch:
         if (teachers := credited.teacher_logprobs) is not None:
             batch.teacher_logprobs = _padded(np.nan_to_num(teachers), sampled, state)
             batch.taught = ~torch.from_numpy(np.isnan(teachers)[sampled.offsets[:-1]])
+    correct(batch, settings)
     withhold(batch, state)
     correct(batch, settings)
     if settings.loss_type == "policy_gradient":

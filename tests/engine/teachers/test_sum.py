@@ -18,6 +18,16 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"algorithm": "dapo", "use_adaptive_entropy": True, "entropy_target": 9, "entropy_coef": 0.1}, {"entropy bonus"}),
     ({"algorithm": "cispo", "beta": 0.2, "kl_placement": "loss", "kl_estimator": "full"}, {"KL"}),
     ({"algorithm": "rlhf-ppo", "beta": 0.1, "per_device_train_batch_size": 5}, {"value loss"}),
+    (
+        {
+            "algorithm": "gmpo",
+            "sampler_lag": 1,
+            "importance_sampling_mode": "token_truncate",
+            "importance_sampling_clip_max": 1.01,
+        },
+        set(),
+    ),
+    ({"algorithm": "lite-ppo", "sampler_lag": 1, "old_logprobs_of": "sampler"}, set()),
     ({"algorithm": "rloo", "gradient_checkpointing": True, "reward": "some_groups"}, set()),
     (
         {
