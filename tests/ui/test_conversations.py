@@ -56,6 +56,26 @@ def test_in_a_list_turns_are_set_apart_where_the_template_has_its_marks():
     assert shown == "16 → Lower. · 6 → Higher · 11∎"
 
 
+async def test_credit_that_is_given_by_turns_stands_behind_them():
+    sampled = conversation()
+    own = sampled.mask == 1
+    by_turn = np.tile(np.repeat([-0.25, 0.0, 0.5], 10), 4).astype(np.float32)
+    worth = np.tile(np.repeat([0.75, 0.0, 0.5], 10), 4).astype(np.float32)
+    scored, credited = synthetic_update(1, prompts=2, generations=2, length=30, steps=1)[1:3]
+    turned = msgspec.structs.replace(
+        credited, advantages=by_turn, values=worth, ref_logprobs=None, ref_top_logprobs=None,
+        **dict.fromkeys(("token_rewards", "returns", "baseline"), by_turn),
+    )  # fmt: skip
+    flat = msgspec.structs.replace(turned, advantages=np.where(own, 0.5, 0).astype(np.float32))
+    for record, shown in ((turned, True), (flat, False)):
+        async with on_screen(size=WIDE) as (app, source, pilot):
+            source.records([sampled, scored, record])
+            app.panels.show_stage("conversation")
+            await settled(pilot)
+            text = all_text(app.panels.conversation)
+            assert ("V 0.75   A −0.25" in text) == ("V 0.50   A +0.50" in text) == shown
+
+
 async def test_a_token_after_a_role_is_pointed_at_as_any_other():
     async with on_screen(size=WIDE) as (app, source, pilot):
         source.records([conversation()])

@@ -29,6 +29,8 @@ _ROLE = 14
 """Cells for the name of who speaks, with the gap behind it."""
 _WIDEST = 100
 """Cells of a line of text: longer ones are hard to read."""
+_NOTES = 24
+"""Cells of a turn's text, behind which its credit stands if there is room."""
 _Line = list[Segment]
 
 
@@ -42,7 +44,9 @@ class Conversation(LinePanel):
 The answer under the cursor as a conversation. The prompt comes first, with the columns of its row, then the turns: what
 the **model** wrote, which is trained, and what the environment or a tool wrote between, which is only read. The colours
 of the model's tokens are those of Tokens, and the scale is below. The reward at the end is for the whole conversation.
-The next conversations follow while there is room. The marks of the chat template between the turns are left out.
+Where credit is given turn by turn, the model's turns end with the value **V** of the conversation before them and their
+advantage **A**. The next conversations follow while there is room. The marks of the chat template between the turns are
+left out.
 
 `←` and `→` go from token to token, `↑` and `↓` from answer to answer.
 """
@@ -136,7 +140,11 @@ The next conversations follow while there is room. The marks of the chat templat
         begin, end = (int(x) for x in sampled.offsets[cursor[0] : cursor[0] + 2])
         levels, here = facts_of(update).levels(lens), 0
         said = turns(sampled, cursor[0])
-        for turn, after in zip(said, [*(each.start for each in said[1:]), end - begin], strict=True):
+        afters = [*(each.start for each in said[1:]), end - begin]
+        credits = _credits(
+            update, sampled, [range(begin + t.start, begin + a) for t, a in zip(said, afters, strict=True)]
+        )
+        for turn, after, credit in zip(said, afters, credits, strict=True):
             tokens = range(begin + turn.start, begin + after)
             pieces = [sampled.pieces.get(int(sampled.token_ids[t]), "") for t in tokens]
             own = [bool(sampled.mask[t]) for t in tokens]
@@ -154,8 +162,20 @@ The next conversations follow while there is room. The marks of the chat templat
             breaks = [sampled.texts[t].endswith("\n") for t in tokens]
             role = turn.role if own[0] or not speaker else speaker
             self._lines += self._turn(role, texts, breaks, styles, at)
+            self._note(credit)
             here = top if at >= 0 else here
         return here
+
+    def _note(self, words: str) -> None:
+        """Add words behind the turn that was written last, or below it where there is no room."""
+        if not words:
+            return
+        used = Segment.get_line_length(self._lines[-1])
+        gap = max(_ROLE + _NOTES - used, 3)
+        if used + gap + len(words) > self._width + _ROLE:
+            self._lines.append([])
+            gap = _ROLE + _NOTES
+        self._lines[-1].append(Segment(" " * gap + words, self.palette.muted))
 
     def _turn(self, role: str, texts: list[str], breaks: list[bool], styles: list[Style], at: int) -> list[_Line]:
         """A turn: who speaks, and what; the token `at` has the cursor, −1 for none."""
@@ -178,6 +198,23 @@ The next conversations follow while there is room. The marks of the chat templat
         if means is not None:
             line.append(Segment(f"  advantage {signed(float(means[completion]))}", self.palette.muted))
         return [line]
+
+
+def _credits(update: Update, sampled: Sampled, spans: list[range]) -> list[str]:
+    """What each turn at `spans` is worth at its beginning and what credit it gets, if credit is given turn by turn."""
+    credited, none = update.credited, [""] * len(spans)
+    if credited is None or len(credited.advantages) != len(sampled.mask):
+        return none
+    own = [each for each in spans if len(each) and sampled.mask[each.start] == 1]
+    parts = [credited.advantages[each.start : each.stop] for each in own]
+    if len({float(part[0]) for part in parts}) < 2 or any((part != part[0]).any() for part in parts):
+        return none
+    values = credited.values
+    said = {
+        each: ("" if values is None else f"V {plain(float(values[each.start]))}   ") + f"A {signed(float(part[0]))}"
+        for each, part in zip(own, parts, strict=True)
+    }
+    return [said.get(each, "") for each in spans]
 
 
 def _words(prompt: str) -> tuple[list[str], list[bool]]:
