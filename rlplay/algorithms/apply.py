@@ -229,6 +229,10 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
     )
     yield (s.kl_ctrl != "ziegler" or s.kl_anchor == "ref", "kl_ctrl=ziegler needs kl_anchor=ref: it aims at the drift")
     yield (
+        not s.sync_ref_model or s.reads_reference,
+        "sync_ref_model needs something that reads the reference: beta above 0 and kl_placement=loss or reward",
+    )
+    yield (
         s.entropy_coef_min <= s.entropy_coef_max,
         "entropy_coef_min is above entropy_coef_max: an adaptive bonus stays between them",
     )

@@ -70,6 +70,7 @@ _NEUTRAL: SomeSettings = {
     "iw_opd_gamma": 0.0,
     "teacher_model_kind": "base",
     "teacher_context": "none",
+    "sync_ref_model": False,
     "num_iterations": 1,
     "num_minibatches": 1,
     "loss_type": "policy_gradient",

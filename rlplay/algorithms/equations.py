@@ -55,6 +55,7 @@ def _equations(s: Settings) -> Iterator[tuple[str, str]]:
         yield from _value_equations(s)
         return
     yield from _reward_equations(s) if s.loss_type == "policy_gradient" else pair_equations(s)
+    yield "θ_ref", _reference(s)
     yield "steps", _steps(s)
 
 
@@ -332,6 +333,14 @@ def _entropy_controller(s: Settings) -> str:
         f"η + {step} after a step with entropy ≤ {target}, else η − {step}, within {bounds}, from "
         f"{compact(s.entropy_coef)}; 0 in L unless the last step had entropy ≤ {target}"
     )
+
+
+def _reference(s: Settings) -> str:
+    if not s.sync_ref_model:
+        return ""
+    own = factor(1 - s.ref_model_mixup_alpha)
+    mixed = f"{factor(s.ref_model_mixup_alpha)}θ" + (f" + {own}θ_ref" if s.ref_model_mixup_alpha < 1 else "")
+    return f"{mixed} after every {s.ref_model_sync_steps} optimizer steps, θ the policy's weights"
 
 
 def _value_loss(s: Settings) -> str:

@@ -16,7 +16,7 @@ _GMPO_AXES = {"surrogate": "ratio", "importance_sampling_level": "geometric", "a
 _RLOO_OPTIONS = {
     "beta", "epsilon", "epsilon_high", "num_iterations", "num_minibatches", "mask_truncated_completions",
     "scale_rewards", "importance_sampling_mode", "importance_sampling_clip_max", "importance_sampling_clip_min",
-    "rollout_rs", "old_logprobs_of",
+    "rollout_rs", "old_logprobs_of", "sync_ref_model",
 }  # fmt: skip
 """The settings that RLOOTrainer takes, or that do not change its loss; all others are fixed at the preset's values."""
 _RLOO_SCALES = ("none", "answers")

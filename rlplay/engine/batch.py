@@ -117,6 +117,7 @@ class Passes:
     when sampled before one did; `values` None without a value head, `entropy` None once a step has gone by that did
     not compute it.
     `moved` says that a step may have changed a weight: until then the policy has the very weights that sampled.
+    `referred` says that the reference is the one that has read the batch: it may move within an update.
     """
 
     settings: Settings
@@ -130,6 +131,7 @@ class Passes:
     first_seen: Tensor | None = None
     """The log-probabilities of the first pass's steps, [N, L] on the CPU, where the batch's old ones are not the
     policy's."""
+    referred: bool = True
 
     @classmethod
     def begun(cls, batch: Batch, settings: Settings, beta: float, entropy_coef: float) -> Passes:

@@ -12,7 +12,7 @@ from rlplay.trace.records import LEFT_OUT, Stepped
 if TYPE_CHECKING:
     from rlplay.engine.optimize import TrainedMinibatch
 
-_NOT_COUNTED = LEFT_OUT.index("its answer was cut"), LEFT_OUT.index("too low an entropy")
+_DECIDED = LEFT_OUT.index("too low an entropy")
 USED = "entropy_coef_used"
 """The metric of the weight that a step's loss had; TRL logs what the step has made of it."""
 
@@ -27,7 +27,8 @@ def adapt(state: State, seen: TrainedMinibatch) -> dict[str, float]:
         return {}
     assert seen.entropy is not None
     assert seen.left_out is not None
-    counted = (seen.left_out != _NOT_COUNTED[0]) & (seen.left_out != _NOT_COUNTED[1])
+    assert seen.weights is not None
+    counted = (seen.weights > 0) & (seen.left_out != _DECIDED)
     entropy = seen.entropy[counted].double()
     state.entropy = state.entropy.after(settings, float(entropy.sum()) / max(len(entropy), 1))
     return {USED: used, "entropy_coef": state.entropy.coefficient}

@@ -59,7 +59,7 @@ def needs(config: Any, weights: Weights, settings: Settings) -> Needs:
             trained += size
             moments += 2 * _FLOAT32 * parameter.numel()
             masters += _FLOAT32 * parameter.numel() * (parameter.dtype == torch.bfloat16)
-    reference = trained if weights.use_peft else held
+    reference = trained if weights.use_peft else held * (2 if settings.sync_ref_model else 1)
     step = _step(config.get_text_config(), dtype.itemsize, settings)
     return Needs(held, reference, trained, moments + masters, step, trained + moments + masters)
 

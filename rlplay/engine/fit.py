@@ -42,6 +42,8 @@ def check_settings(settings: Settings, lm: LanguageModel, world: World | None) -
         raise ValueError("loss_type=reward trains a whole copy of the model, so it takes no LoRA; leave use_peft out")
     if world is not None and settings.teacher_context != "none":
         raise ValueError("a world takes no teacher_context: its prompts are not words")
+    if settings.sync_ref_model and isinstance(lm.reference, FrozenAdapters):
+        raise ValueError("sync_ref_model mixes whole weights, so it takes no LoRA; leave use_peft out")
     if settings.gradient_checkpointing and lm.cacheless is None:
         name = type(lm.policy).__name__
         raise ValueError(f"gradient_checkpointing needs layers that can be run again; {name} has none, so leave it off")

@@ -70,6 +70,13 @@ class LanguageModel:
     tools: list[Callable[..., Any]] = field(default_factory=list)
     """What the model may call; their schemas are in every prompt."""
     pieces: dict[int, str] = field(default_factory=dict)
+    began: Any = None
+    """The policy as the stage began, where the reference has moved since; else that is the reference itself."""
+
+    @property
+    def start(self) -> Any:
+        """The policy as the run or the stage began."""
+        return self.reference if self.began is None else self.began
 
     @cached_property
     def hidden_size(self) -> int:

@@ -21,6 +21,7 @@ from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.distillation.average import follow
 from rlplay.engine.entropy_bonus import adapt
 from rlplay.engine.mismatch import sampler_guard
+from rlplay.engine.passes import score_tokens
 from rlplay.engine.state import Halt, State
 from rlplay.engine.stopwatch import spent_on, timed
 from rlplay.engine.transfer import to_device, to_host
@@ -102,11 +103,25 @@ def optimize(
             with spent_on("step"):
                 state.optimizer.step()
                 follow(state, state.update * settings.steps + step + 1)
+            if state.move_reference(step):
+                _follow(batch, state)
             batch.passes.seen(seen.rows, seen.logprobs, seen.values, seen.entropy, step == 0)
             metrics = seen.metrics | {"grad_norm": grad_norm, "learning_rate": rate} | found | adapt(state, seen)
             batch.step_metrics.append(metrics)
             yield stepped(batch, seen, metrics, step, (epoch, settings.num_iterations), (minibatch, len(parts)))
             step += 1
+
+
+def _follow(batch: Batch, state: State) -> None:
+    """The reference has moved, which reads pairs anew; rewarded answers it has read when they got credit, as in TRL."""
+    assert batch.passes is not None
+    batch.passes.referred = False
+    if state.settings.loss_type != "policy_gradient" and batch.ref_logprobs is not None:
+        nothing = batch.top_ids[..., :0]
+        with spent_on("reference"):
+            batch.ref_logprobs, _ = score_tokens(
+                state.lm, state.lm.reference, batch.tokens(), nothing, batch.temperature
+            )
 
 
 def _searched(

@@ -140,7 +140,7 @@ def share_of(batch: Batch, rows: Tensor, settings: Settings) -> Share:
         reasons[batch.rejected[rows]] = 4
     if batch.correction is not None and not settings.surrogate_row.takes_correction:
         factor = batch.on_host("correction")[0][rows]
-        keep, reasons = keep * factor, torch.where(mask & (factor == 0), 4, reasons)
+        keep, reasons = keep * factor, torch.where(undecided & (factor == 0), 4, reasons)
     bonus = undecided / undecided.sum().clamp(min=1)
     return Share(weights, keep, bonus, reasons.to(torch.uint8), int(mask.sum()))
 
@@ -260,7 +260,7 @@ def _at_anchor(batch: Batch, state: State) -> bool:
         return False
     if state.settings.kl_anchor == "old":
         return batch.passes is not None and not batch.passes.moved and not batch.from_sampler
-    return state.lm.is_reference()
+    return (batch.passes is None or batch.passes.referred) and state.lm.is_reference()
 
 
 def _joined(parts: list[TrainedMinibatch], places: Tensor) -> TrainedMinibatch:

@@ -65,9 +65,9 @@ def draw_pairs(state: State, plan: RunPlan) -> Generator[Sampling | Sampled, Non
         group = torch.arange(len(examples), device=lm.device).repeat_interleave(len(texts) // len(examples))
         batch = written(lm, prompts, group, texts, settings.max_completion_length, update)
     else:
-        # The reference is frozen: what is compared does not depend on what was learned from earlier pairs.
+        # What is compared does not depend on what was learned from earlier pairs.
         batch = yield from sample(
-            replace(lm, policy=lm.reference), prompts, generations=2, length=settings.max_completion_length,
+            replace(lm, policy=lm.start), prompts, generations=2, length=settings.max_completion_length,
             temperature=settings.temperature, keep=keep, seed=plan.seed, update=update,
             environment=state.task.environment, cut=Cut.of(settings),
         )  # fmt: skip

@@ -41,6 +41,8 @@ _AT_ONCE = 2**26
 _RARELY = 10
 """Updates between snapshots of a model so large that four of them exceed the budget."""
 
+_REFERENCE = "reference."
+"""What the names of a reference's weights begin with, where it has moved."""
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step", "master")
 
 
@@ -246,6 +248,8 @@ def _contents(state: State) -> dict[str, Tensor]:
         for key, value in state.optimizer.state.get(parameter, {}).items():
             tensors[f"{key}/{name}"] = value
     tensors |= saved(state)
+    if state.lm.began is not None:
+        tensors |= {f"{_REFERENCE}{name}": p.detach() for name, p in state.lm.reference.named_parameters()}
     tensors["num_tokens"] = torch.tensor(state.num_tokens)
     tensors["kl_coef"] = torch.tensor(state.adapted, dtype=torch.double)
     tensors["entropy_coef"] = torch.tensor(astuple(state.entropy), dtype=torch.double)
@@ -311,6 +315,8 @@ def restore(state: State, path: Path, update: int) -> None:
         if moments:
             state.optimizer.state[parameter] = {key: value.to(parameter.device) for key, value in moments.items()}
     restore_average(state, tensors)
+    moved = {n.removeprefix(_REFERENCE): t for n, t in tensors.items() if n.startswith(_REFERENCE)}
+    state.put_reference(moved)
     state.num_tokens = int(tensors["num_tokens"])
     adapted, start = tensors["kl_coef"].tolist() if "kl_coef" in tensors else (0.0, 0.0)
     state.adapted = adapted, start
@@ -321,6 +327,7 @@ def restore(state: State, path: Path, update: int) -> None:
 
 def restart(state: State) -> None:
     """Put the state back to before the first update: the policy as the reference, a fresh head and optimizer."""
+    state.put_reference({})
     copy_weights(state.lm.reference, state.lm.policy)
     forget_values(state.value_head)
     state.without_reward_model()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from rlplay.engine.batch import Batch
 from rlplay.engine.lora import FrozenAdapters
 from rlplay.engine.master_weights import MasterAdamW
 from rlplay.engine.model import LanguageModel, trainable
+from rlplay.engine.pair_loss import with_reference
 from rlplay.engine.sampler import Sampler
 from rlplay.engine.stages import RunStage
 from rlplay.engine.world_policy import is_table
@@ -105,9 +107,42 @@ class State:
         after a rewind. Where a setting changes the steps of an update, the past counts as if it had always been so.
         """
         s = self.settings
-        begins, updates = (self.stages[self.stage].begins, self.stages[self.stage].updates) if self.stages else (0, 0)
-        place = (self.update - begins) * s.steps + step
-        return s.learning_rate * share(s.lr_scheduler_type, place, updates * s.steps, s.warmup_steps)
+        planned = self.stages[self.stage].updates * s.steps if self.stages else 0
+        return s.learning_rate * share(s.lr_scheduler_type, self._place(step), planned, s.warmup_steps)
+
+    def _place(self, step: int) -> int:
+        """How many optimizer steps of the stage come before `step` of the update under way."""
+        begins = self.stages[self.stage].begins if self.stages else 0
+        return (self.update - begins) * self.settings.steps + step
+
+    def move_reference(self, step: int) -> bool:
+        """Let the reference follow the policy, if the settings ask for that after `step` of the update under way.
+
+        Its weights become α·θ + (1 − α)·θ_ref (TR-DPO, Gorbatovski et al. 2024, arXiv:2404.09656), as TRL's
+        SyncRefModelCallback has it.
+        """
+        s = self.settings
+        used = s.loss_type == "policy_gradient" or with_reference(s.loss_type)
+        if not (s.sync_ref_model and used) or (self._place(step) + 1) % s.ref_model_sync_steps:
+            return False
+        if self.lm.began is None:
+            self.lm.began = copy.deepcopy(self.lm.reference)
+        mix_weights(self.lm.policy, self.lm.reference, s.ref_model_mixup_alpha)
+        return True
+
+    def put_reference(self, weights: Mapping[str, Tensor]) -> None:
+        """Give the reference the weights that it had moved to, by its parameters' names; none: those of the start."""
+        lm = self.lm
+        if not weights:
+            if lm.began is not None:
+                copy_weights(lm.began, lm.reference)
+            lm.began = None
+            return
+        if lm.began is None:
+            lm.began = copy.deepcopy(lm.reference)
+        with torch.no_grad():
+            for name, parameter in lm.reference.named_parameters():
+                parameter.copy_(weights[name])
 
     def repaint(self) -> None:
         """Take a world's squares as the settings paint them now; an update begins with it."""
@@ -129,6 +164,7 @@ class State:
         if self.tasks:
             self.task = self.tasks[stage]
         copy_weights(self.lm.policy, self.lm.reference)
+        self.lm.began = None
         if isinstance(self.lm.reference, FrozenAdapters):
             self.lm.reference.off = False
         forget_values(self.value_head)
@@ -207,3 +243,10 @@ def copy_weights(source: Any, target: Any) -> None:
     for (_, old), (_, new) in zip(target.named_parameters(), source.named_parameters(), strict=True):
         if old is not new:
             old.copy_(new)
+
+
+@torch.no_grad()
+def mix_weights(source: Any, target: Any, alpha: float) -> None:
+    """Move a model towards another of the same kind: by a share of `alpha` of the way, each weight by itself."""
+    for own, new in zip(target.parameters(), source.parameters(), strict=True):
+        own.mul_(1.0 - alpha).add_(new, alpha=alpha)

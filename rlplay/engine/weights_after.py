@@ -71,10 +71,10 @@ def _own(state: State) -> WeightsAfter:
 
 
 def _first(state: State) -> WeightsAfter:
-    """Before the first update: the reference's, and a value head that answers 0."""
+    """Before the first update: those that the reference had then, and a value head that answers 0."""
     tensors = {
         f"{POLICY}{name}": weight
-        for name, weight in state.lm.reference.named_parameters()
+        for name, weight in state.lm.start.named_parameters()
         if f"{POLICY}{name}" in state.parameters
     }
     values = (name for name in state.parameters if name.startswith(VALUE))

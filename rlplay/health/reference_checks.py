@@ -105,7 +105,9 @@ def _other_model(run: Evidence, evidence: str) -> Finding:
 
 
 def _moves_along(run: Evidence) -> Finding | None:
-    """Reference and policy stay equal to the bit, although the weights move."""
+    """Reference and policy stay equal to the bit, although the weights move and nobody asked for that."""
+    if run.settings.sync_ref_model:
+        return None
     moved = {n for n, x in run.known("weights/changed") if x > 0.5} or {n for n, x in run.known("grad_norm") if x > 0}
     later = [each for each in run.digests if each.reference is not None and each.update - 1 in moved][-SURE:]
     equal = [each for each in later if each.reference is not None and each.reference.equal]

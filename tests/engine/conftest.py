@@ -29,8 +29,11 @@ from rlplay.trace.records import AnyRecord
 from rlplay.trusted import follow
 from tests.engine import architectures
 
-FROM_REWARDS = [name for name, preset in PRESETS.items()
-                if preset.axes["loss_type"] == "policy_gradient" and not preset.axes["distillation_weight"]]  # fmt: skip
+FROM_REWARDS = [
+    name
+    for name, preset in PRESETS.items()
+    if preset.axes["loss_type"] == "policy_gradient" and not preset.axes["distillation_weight"]
+]
 """The policy gradients: presets that learn from rewards, and not from a teacher or from answers that are given or
 compared."""
 

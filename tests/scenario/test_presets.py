@@ -89,6 +89,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"reward_stream": "process", "retokenize_turns": True}, "reward_stream=outcome"),
     ({"old_logprobs_of": "sampler", "retokenize_turns": True}, "old_logprobs_of=trainer"),
     ({"algorithm": "gdpo", "reward_stream": "process"}, "count twice"),
+    ({"sync_ref_model": True}, "something that reads the reference"),
+    ({"entropy_coef_min": 0.5, "entropy_coef_max": 0.1}, "stays between them"),
     ({"pass_at_k": 8, "num_generations": 8}, "num_generations of 9 or more"),
     ({"algorithm": "pass-at-k", "baseline": "greedy"}, "whole answers of a group"),
     ({"algorithm": "pass-at-k", "reward_stream": "process"}, "whole answers of a group"),

@@ -14,6 +14,15 @@ UPDATE: tuple[Knob, ...] = (
          "How many shorter steps to try. If none keeps the KL limit and improves the surrogate, the policy does "
          "not move.", 1, 50, 1,
          needs=("surrogate", ("trpo",))),
+    Knob("sync_ref_model", "Reference moves", "update", "Whether the reference follows the policy (TR-DPO).",
+         "On: a KL, and the rewards that a loss of pairs implies, are taken to a more recent policy, so the policy may "
+         "drift on. Pairs are still sampled from the policy that the stage began with."),
+    Knob("ref_model_mixup_alpha", "Reference α", "update", "Share of the policy when the reference moves.",
+         "The reference's weights become α times the policy's and 1 − α times their own. 1: it becomes the policy.",
+         0.0, 1.0, 0.1, needs=("sync_ref_model", (True,))),
+    Knob("ref_model_sync_steps", "Reference steps", "update", "Optimizer steps from one move of it to the next.",
+         "Smaller: it stays nearer to the policy, and holds it less.", 1, 1_000_000, 1.5, True,
+         needs=("sync_ref_model", (True,))),
     Knob("num_iterations", "Iterations", "update", "Passes over each batch of answers.",
          "More: more learning per sample, but ratios move away from 1 and clipping begins to matter.", 1, 64, 1),
     Knob("num_minibatches", "Minibatches", "update", "Parts of each pass, one optimizer step each.",

@@ -113,7 +113,8 @@ def _apart(state: State, stage: int) -> State:
     """A second state with weights of its own, to restore a state of a `stage` into; what never changes is shared."""
     lm = state.lm
     policy, head = copy.deepcopy(lm.policy), copy.deepcopy(state.value_head)
-    own = replace(lm, policy=policy, reference=_reference(lm, policy, stage != state.stage), fixed_steps={}, remarks=[])
+    reference = _reference(lm, policy, stage != state.stage or lm.began is not None)
+    own = replace(lm, policy=policy, reference=reference, fixed_steps={}, remarks=[])
     parameters = trainable(own, head)
     return replace(
         state, lm=own, value_head=head, parameters=parameters, optimizer=new_optimizer(parameters, state.settings),
@@ -122,7 +123,7 @@ def _apart(state: State, stage: int) -> State:
 
 
 def _reference(lm: LanguageModel, policy: Any, changes: bool) -> Any:
-    """The reference beside a copy of the policy; it is the run's own, unless it `changes` with the stage."""
+    """The reference beside a copy of the policy; it is the run's own, unless it `changes`."""
     if isinstance(lm.reference, FrozenAdapters):
         return lm.reference.beside(policy)
     # A world's policies are told how they explore.

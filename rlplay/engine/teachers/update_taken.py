@@ -71,7 +71,8 @@ def is_kept(record: Update, past: Past) -> bool:
     """Whether the one step of an update lies between two states that are at hand, each with its optimizer."""
     number, there, stages = record.number, at_hand(past.state, past.store), past.plan.stages
     own = stage_at(stages, number - 1) == stage_at(stages, number) == past.state.stage
-    return len(record.steps) == 1 and own and number in there and number - 1 in there
+    still = past.state.lm.began is None  # else the reference was another one
+    return len(record.steps) == 1 and own and still and number in there and number - 1 in there
 
 
 def _read(record: Update, target: Target, past: Past) -> UpdateTaken:

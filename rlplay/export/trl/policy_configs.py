@@ -61,8 +61,14 @@ def _grpo(s: Settings, kind: str) -> Iterator[Field]:
             f"vllm_importance_sampling_{name}={literal(getattr(s, f'importance_sampling_{name}'))}," for name in names
         )
     if s.use_adaptive_entropy:
-        names = ("use_adaptive_entropy", "entropy_coef_min", "entropy_coef_max", "entropy_coef_delta", "entropy_target")
-        yield from config_lines({name: getattr(s, name) for name in names})
+        adapts = (
+            "use_adaptive_entropy",
+            "entropy_coef_min",
+            "entropy_coef_max",
+            "entropy_coef_delta",
+            "entropy_target",
+        )
+        yield from config_lines({name: getattr(s, name) for name in adapts})
 
 
 def _bounds(s: Settings) -> dict[str, Any]:

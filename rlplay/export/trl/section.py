@@ -157,6 +157,8 @@ def _common(settings: Settings, facts: RunFacts) -> Iterator[Field]:
                       "lr_scheduler_type": settings.lr_scheduler_type, "warmup_steps": settings.warmup_steps or None,
                       "weight_decay": settings.weight_decay or None,
                       "max_grad_norm": settings.max_grad_norm})  # fmt: skip
+    if settings.sync_ref_model:
+        yield from _moving_reference(settings)
     if facts.scenario.dtype == "bfloat16":
         yield from config_lines({"model_init_kwargs": {"dtype": "bfloat16"}})
         yield note("the optimizer has float32 copies of the weights in rlplay; here it changes the bfloat16 weights")
@@ -167,6 +169,14 @@ def _common(settings: Settings, facts: RunFacts) -> Iterator[Field]:
     if facts.on_cpu:
         yield "use_cpu=True,  # as in the run"
     yield from config_lines({"logging_steps": 1, "save_strategy": "no", "report_to": "none"})
+
+
+def _moving_reference(settings: Settings) -> Iterator[Field]:
+    if (kind := (trainer_of(settings) or ("", ""))[0]) in ("CPOTrainer", "SFTTrainer", "RewardTrainer"):
+        yield note(f"sync_ref_model has no counterpart in TRL's {kind}, which has no reference")
+        return
+    names = ("sync_ref_model", "ref_model_mixup_alpha", "ref_model_sync_steps")
+    yield from config_lines({name: getattr(settings, name) for name in names})
 
 
 def _evaluation(stage: PlayedStage, facts: RunFacts) -> Iterator[Field]:

@@ -16,7 +16,7 @@ from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own_choices import allow_all, functions_in, is_own
 from rlplay.algorithms.setting_values import choices, shown
-from rlplay.algorithms.settings import LossType, Settings, row
+from rlplay.algorithms.settings import CHOICES, LossType, Settings, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.link.messages import Abilities
 from rlplay.trace.kinds import SomeSettings
@@ -236,6 +236,6 @@ def _of_rewards(knob: Knob, loss_type: LossType) -> bool:
         return loss_type in ("sft", "reward")
     if knob.name == "reward_weights":
         return False
-    of_an_axis = knob.group == "update" and knob.needs is not None
+    of_an_axis = knob.group == "update" and knob.needs is not None and knob.needs[0] in CHOICES
     own = knob.group in ("credit", "objective", "distillation")
     return own or of_an_axis or knob.name in ("num_generations", "dynamic_sampling")
