@@ -44,6 +44,7 @@ from rlplay.health.sampler_numbers import (
 )
 from rlplay.health.trained_tokens import TrainedTokens, trained_tokens
 from rlplay.health.turn_numbers import TurnNumbers, not_sampled, turn_numbers
+from rlplay.trace.lenses_of_others import staleness
 from rlplay.trace.records import Array, Sampled, spans
 from rlplay.trace.update import Update
 
@@ -136,6 +137,7 @@ class Digest:
     weightless: tuple[str, ...] = ()  # the parts of the reward, if each of them has the weight 0
     cut_masked: int = 0  # answers that were cut and are in no step's loss
     episodes: bool = False  # an environment has written a part of an answer
+    age: float | None = None  # mean number of updates by which the weights that sampled were older than the policy
 
 
 def digest(update: Update) -> Digest | None:
@@ -233,6 +235,7 @@ def digest(update: Update) -> Digest | None:
         weightless=weightless(update),
         cut_masked=cut_masked(update),
         episodes=not sampled.mask.all(),
+        age=None if (old := staleness(update)) is None or not len(old) else float(old.mean()),
     )
 
 

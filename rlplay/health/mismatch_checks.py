@@ -9,6 +9,7 @@ import numpy as np
 
 from rlplay.health.finding import RECENT, Evidence, Finding, NoTick, Points
 from rlplay.health.gap_shape import OPEN, GapShape
+from rlplay.health.own_sampler import by_own_settings
 from rlplay.health.trend import WINDOW
 from rlplay.trace.numbers import number, percent
 
@@ -69,6 +70,10 @@ _OWN_SAMPLER = Measure("", KL, OWN, OWN)
 
 def mismatch(run: Evidence) -> Finding | None:
     """Sampling and training give the same tokens different probabilities, or ever more different ones."""
+    return by_own_settings(run, _mismatch(run))
+
+
+def _mismatch(run: Evidence) -> Finding | None:
     measure, points = measured(run)
     if not points:
         return None

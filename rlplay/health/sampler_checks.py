@@ -9,6 +9,7 @@ from rlplay.health.finding import RECENT, Evidence, Finding, NoTick
 from rlplay.health.gap_shape import GapShape
 from rlplay.health.lag_checks import lagging
 from rlplay.health.mismatch_checks import APART, agreement, growth, level, measured, shape_of
+from rlplay.health.own_sampler import CUT, by_own_settings, own_cut
 from rlplay.health.sampler_numbers import SamplerGap, Surprise
 from rlplay.trace.numbers import number, percent
 
@@ -50,7 +51,7 @@ with top_p, and 0.996 to 1.005 with noise alone.
 
 def other_policy(run: Evidence) -> Finding | None:
     """The answers are not the policy's own samples."""
-    return _is_pinned(run) or lagging(run) or _suits_reference(run) or _another(run)
+    return by_own_settings(run, _is_pinned(run) or lagging(run) or _suits_reference(run) or _another(run))
 
 
 def pooled(run: Evidence) -> Surprise:
@@ -264,9 +265,9 @@ def _ratio_below_one(run: Evidence) -> Finding | None:
 
 
 def _left_out(run: Evidence, evidence: str, ratio: float) -> Finding:
-    named = [name for name in ("top_p", "top_k") if run.stated(name)]
-    cut = run.settings.top_p < 1 or run.settings.top_k > 0
-    at = f" (top_p {number(run.settings.top_p)}, top_k {run.settings.top_k})" if cut and named else ""
+    cut = own_cut(run)
+    at = f" ({', '.join(cut)})" if cut else ""
+    ours = run.settings.logprobs_mode == "processed_logprobs" and not run.source
     return Finding(
         "left out",
         "The ratio counts tokens that the sampler cannot say",
@@ -274,8 +275,10 @@ def _left_out(run: Evidence, evidence: str, ratio: float) -> Finding:
         f"The sampler's log-probabilities are those of the tokens that its top_p, top_k or min_p keep{at}; training's "
         f"are of all tokens. So each ratio is the probability that is kept, {percent(ratio)} on average, and an "
         "answer's is the product over its tokens.",
-        "Sample with top_p 1, top_k 0 and min_p 0, or take the log-probabilities of training as the old ones.",
-        ("top_p", "top_k"),
+        "Sample with top_p 1, top_k 0 and min_p 0, or let the sampler report raw_logprobs (logprobs_mode)."
+        if ours
+        else "Sample with top_p 1, top_k 0 and min_p 0, or take the log-probabilities of training as the old ones.",
+        CUT if ours else CUT[:2],
         run.place("mismatch"),
     )
 

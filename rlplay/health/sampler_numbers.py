@@ -155,7 +155,8 @@ def _before_the_first_step(update: Update) -> Array:
     sampled = update.sampled
     assert sampled is not None
     found = np.array(sampled.old_logprobs, dtype=np.float32)
-    if sampled.sampling_logprobs is not None and np.array_equal(found, sampled.sampling_logprobs, equal_nan=True):
+    copied = sampled.sampling_logprobs is not None and np.array_equal(found, sampled.sampling_logprobs, equal_nan=True)
+    if copied and update.steps:
         found[:] = np.nan
     if update.steps and update.steps[0].step == 0:
         first = update.steps[0]

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from rlplay.health.digest import digest
-from rlplay.health.finding import NoTick
+from rlplay.health.finding import Finding, NoTick
 from rlplay.health.mismatch_checks import agreement, mismatch
+from rlplay.health.remedies.settings_tried import remedies
 from rlplay.health.sampler_checks import leaves_out, other_policy, samples
 from rlplay.health.sampler_numbers import SamplerGap, Surprise, against_reference, sampler_gap, surprise
 from rlplay.trace.records import Array, Credited, Sampled
@@ -275,3 +276,26 @@ def test_a_gap_counts_only_what_the_sampler_has_numbers_for() -> None:
     assert found.ratio == pytest.approx(ratios.mean(), rel=1e-5)
     assert found.ratio_error == pytest.approx(ratios.std() / math.sqrt(5), rel=1e-4)
     assert found.largest == pytest.approx(0.5, abs=1e-5)
+
+
+def test_own_settings_are_named_as_the_cause_of_a_mismatch_and_tried_first() -> None:
+    def said(**settings: object) -> tuple[Finding, list[dict[str, object]]]:
+        run = evidence(mismatch=[0.0, *[0.3] * 5], apart=True, age=4.0, settings=settings)
+        problem = mismatch(run)
+        assert problem is not None
+        return problem, [each.changes for each in remedies(run, problem)]
+
+    agreed = {"sampler_dtype": "same", "sampler_lag": 0, "weight_sync_steps": 1}
+    lag, tried = said(sampler_lag=4)
+    assert lag.title == "The sampler's weights are 4 updates old"
+    assert lag.settings == ("sampler_lag", "weight_sync_steps", "importance_sampling_mode")
+    assert tried == [{"importance_sampling_mode": "token_truncate"}, agreed]
+    coarse, tried = said(sampler_dtype="int8", importance_sampling_mode="token_mask")
+    assert coarse.settings == ("sampler_dtype",)
+    assert tried == [agreed]
+    assert said(weight_sync_steps=0)[0].cause.startswith("weight_sync_steps is 0")
+    other, tried = said()
+    assert other.settings == ()
+    assert tried == [], "somebody else samples, and no setting of training makes the two agree"
+    theirs = evidence(mismatch=0.3, apart=True, settings={"sampler_lag": 4}, source="TRL 1.16.0 GRPOTrainer")
+    assert mismatch(theirs).settings == ()

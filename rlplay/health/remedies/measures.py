@@ -97,6 +97,11 @@ def _excess(each: Digest) -> float | None:
     return abs(found.excess) / found.tokens if found is not None and found.tokens else None
 
 
+def _away(each: Digest) -> float | None:
+    """The KL of sampler and policy where the sampler's own log-probabilities are on record, else `_excess`."""
+    return each.mismatch if each.apart else _excess(each)
+
+
 def _equal(run: Evidence) -> Points:
     """The share of the groups whose answers all earn the same; where no group is known, of the updates."""
     return run.known("frac_reward_zero_std") or [(n, float(x == 0)) for n, x in run.known("reward_std")]
@@ -125,6 +130,7 @@ def _falling(run: Evidence, found: Finding) -> Measure:
     return metric(chosen, f"{title} “{said.get(chosen, chosen)}”", more=True)
 
 
+DISTANCE = "distance of sampler and policy"
 EQUAL = Measure("groups that earn the same", _equal, share=True)
 RIGHT = digested("pairs in which the right answer earns more", _right, more=True, share=True)
 CUT_ANSWERS = digested("answers that are cut", _cut, share=True, place="cut")
@@ -164,8 +170,9 @@ MEASURES: dict[Problem, Measure] = {
     "clipped": metric(CLIP_SHARE, "tokens that are clipped", share=True),
     "spike": replace(metric("grad_norm", place="pulled"), wild=True),
     "rounding": metric("weights/changed", "weights that change", more=True, share=True),
-    "sampler": digested("distance of sampler and policy", _excess, place="unlikely"),
-    "left out": digested("distance of sampler and policy", _excess, place="mismatch"),
+    "mismatch": digested(DISTANCE, _away, place="mismatch"),
+    "sampler": digested(DISTANCE, _away, place="unlikely"),
+    "left out": digested(DISTANCE, _away, place="mismatch"),
     "lopsided": Measure("weight of one label over the other's", _weighed),
     "displaced": metric("logps/chosen", more=True),
     "no preference": metric("rewards/accuracies", more=True, share=True),

@@ -12,6 +12,7 @@ from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings
 from rlplay.health.finding import Evidence, Finding, Problem
+from rlplay.health.own_sampler import cures
 from rlplay.health.remedies.paid import another_price, balanced_parts, other_parts, turned
 from rlplay.health.remedies.remedy import Remedy
 
@@ -105,9 +106,17 @@ def _cooler(run: Evidence, _found: Finding) -> Iterator[Remedy]:
         yield from less(run, "temperature", 2)
 
 
-def _whole_sampler(_run: Evidence, _found: Finding) -> Iterator[Remedy]:
-    yield from instead("samples from all tokens", top_p=1.0, top_k=0)
-    yield from instead("samples at temperature 1 from all tokens", temperature=1.0, top_p=1.0, top_k=0)
+def _agreed(run: Evidence, _found: Finding) -> Iterator[Remedy]:
+    for label, changes in cures(run):
+        yield from instead(label, **changes)
+
+
+def _whole_sampler(run: Evidence, found: Finding) -> Iterator[Remedy]:
+    yield from _agreed(run, found)
+    if "logprobs_mode" in found.settings:
+        yield from instead("log-probabilities before the cut", logprobs_mode="raw_logprobs")
+    yield from instead("samples from all tokens", top_p=1.0, top_k=0, min_p=0.0)
+    yield from instead("samples at temperature 1 from all tokens", temperature=1.0, top_p=1.0, top_k=0, min_p=0.0)
 
 
 def _explored(run: Evidence, found: Finding) -> Iterator[Remedy]:
@@ -288,6 +297,7 @@ TRIED: dict[Problem, Callable[[Evidence, Finding], Tried]] = {
     "flat": _risen,
     "clipped": _unclipped,
     "rounding": _rounds_less,
+    "mismatch": _agreed,
     "sampler": _whole_sampler,
     "left out": _whole_sampler,
     "spike": _bounded,
@@ -311,7 +321,6 @@ TRIED: dict[Problem, Callable[[Evidence, Finding], Tried]] = {
 
 UNTRIED: dict[Problem, str] = {
     "template": "the chat template is a file of the model, no setting of training",
-    "mismatch": "sampler and trainer have to agree, which no setting of training makes them do",
     "no gradient": "which weights are trained is decided where the model is loaded, by no setting",
     "few weights": "which weights are trained is decided where the model is loaded, by no setting",
     "reference": "the reference is a model, no setting",

@@ -19,6 +19,7 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "not finite": ({}, ("learning_rate", "max_grad_norm")),
     "sampler": ({"temperature": 1.3}, ("temperature",)),
     "left out": ({"top_p": 0.9}, ("top_p", "top_k")),
+    "mismatch": ({"sampler_lag": 4}, ("sampler_lag", "importance_sampling_mode")),
     "entropy": ({"entropy_coef": -1.0}, ("entropy_coef",)),
     "held": ({"beta": 5.0}, ("beta",)),
     "negative kl": ({"kl_estimator": "k1", "beta": 0.1}, ("temperature",)),
