@@ -237,7 +237,9 @@ def inputs_of(batch: Batch, rows: Tensor, there: Tensor, state: State) -> tuple[
         laid_out(distributions, width) if distributions else None,
         None if batch.anchor is None else batch.anchor[there],
         laid_out(entropies, width) if entropies else None,
-        _at_anchor(batch, state), *corrected(batch, there, settings),
+        _at_anchor(batch, state),
+        None if batch.sampling_logprobs is None else batch.sampling_logprobs[there],
+        log_correction(None if batch.correction is None else batch.correction[there], settings),
         teacher_distributions(batch, rows, state) if whole_taught else None,
         batch.teacher_logprobs[there] if taught and batch.teacher_logprobs is not None else None,
         None if batch.taught is None else to_device([batch.taught[rows, None]], batch.ids.device)[0],
@@ -245,13 +247,9 @@ def inputs_of(batch: Batch, rows: Tensor, there: Tensor, state: State) -> tuple[
     return inputs, laid_out(values, width) if values else None
 
 
-def corrected(batch: Batch, there: Tensor, settings: Settings) -> tuple[Tensor | None, Tensor | None]:
-    """What a loss reads of the sampler for the completions `there`: its log-probabilities, and the logarithm of the
-    factor that corrects for it where the surrogate takes that in."""
-    sampling = None if batch.sampling_logprobs is None else batch.sampling_logprobs[there]
-    if batch.correction is None or not settings.surrogate_row.takes_correction:
-        return sampling, None
-    return sampling, logarithm(Tensors, batch.correction[there])
+def log_correction(factor: Tensor | None, settings: Settings) -> Tensor | None:
+    """The logarithm of the factor that corrects for the sampler, where the surrogate takes that in."""
+    return None if factor is None or not settings.surrogate_row.takes_correction else logarithm(Tensors, factor)
 
 
 def _at_anchor(batch: Batch, state: State) -> bool:

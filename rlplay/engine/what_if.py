@@ -17,11 +17,12 @@ from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch, Passes
+from rlplay.engine.correct import correct
 from rlplay.engine.credit_phase import assigned, credited
 from rlplay.engine.objective import Inputs, objective, value_loss
 from rlplay.engine.optimize import brought, minibatches, stepped
 from rlplay.engine.own_functions import allow_functions
-from rlplay.engine.policy_gradient import kl_gradient, seen_of, share_of
+from rlplay.engine.policy_gradient import kl_gradient, log_correction, seen_of, share_of
 from rlplay.engine.score import weighted, weights_of
 from rlplay.engine.state import State
 from rlplay.trace.kinds import SomeSettings
@@ -30,7 +31,10 @@ from rlplay.trace.records import Stepped
 
 _FIXED = ("sampling", "update")
 """Groups of settings that decide what is sampled and how often it is used: the batch at hand has both behind it."""
-_READ = ("old_logprobs", "ref_logprobs", "teacher_logprobs", "advantages", "values", "returns")
+_READ = (
+    "old_logprobs", "ref_logprobs", "teacher_logprobs", "advantages", "values", "returns", "sampling_logprobs",
+    "correction",
+)  # fmt: skip
 """What a loss reads of a batch, where it is there."""
 
 _ASKED = ("teacher_model_kind", "teacher_context", "success_reward_threshold")
@@ -68,6 +72,7 @@ def what_if(state: State, settings: Settings, changes: SomeSettings, seed: int) 
     before = _steps(batch, passes, passes.settings, (passes.beta, passes.entropy_coef), seed)
     critic = batch.values if new.baseline == "value" else None
     other = dataclasses.replace(other, advantages=given.advantages, returns=given.returns, values=critic)
+    correct(other, new)
     after = _steps(other, passes, new, (asked.kl_coef, bonus), seed)
     return Imagined(
         changes=changes,
@@ -149,6 +154,8 @@ def _step(
         taught = None if batch.taught is None else batch.taught[rows, None]
         inputs = Inputs(
             own, old_logprobs, ref_logprobs, known["advantages"], entropy=entropy,
+            sampling_logprobs=known.get("sampling_logprobs"),
+            log_correction=log_correction(known.get("correction"), settings),
             teacher_logprobs=known.get("teacher_logprobs"), taught=taught,
         )  # fmt: skip
         terms = objective(inputs, share.weights, settings, beta, share.keep, share.bonus, bonus)

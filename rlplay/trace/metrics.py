@@ -151,11 +151,11 @@ _ROWS = (
            "bfloat16: 0.0078, float32: 1.2e-7. A step of less than about half of it, as a share of a weight, is "
            "rounded away."),
     Metric("clip_ratio/low_mean", "Clipped low",
-           "share of tokens with A < 0 and ratio < 1 − ε; in GMPO, ℓ − ℓ_old < −ε", "",
+           "share of tokens with A < 0 and ratio < 1 − ε; in GMPO, ℓ − ℓ_old < −ε; in DPPO, p < p_old − ε", "",
            "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "
            "moved yet, and for a surrogate that does not clip."),
     Metric("clip_ratio/high_mean", "Clipped high",
-           "share of tokens with A > 0 and ratio > 1 + ε_high; in GMPO, ℓ − ℓ_old > ε_high", "",
+           "share of tokens with A > 0 and ratio > 1 + ε_high; in GMPO, ℓ − ℓ_old > ε_high; in DPPO, p > p_old + ε_high", "",
            "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "
            "moved yet, and for a surrogate that does not clip."),
     Metric("clip_ratio/region_mean", "Clipped", "share of tokens clipped low or high: no surrogate gradient", "",

@@ -116,6 +116,40 @@ def test_it_is_what_the_same_answers_give_under_those_settings_from_the_start(st
     driver.close()
 
 
+CORRECTIONS: list[dict[str, Any]] = [
+    {"algorithm": "icepop", "importance_sampling_clip_max": 1.05, "importance_sampling_clip_min": 0.9},
+    {"surrogate": "vespo", "importance_sampling_mode": "token_truncate", "off_policy_mask_threshold": 0.0},
+    {"rollout_rs": "token_k2", "rollout_rs_threshold": 0.001},
+]
+
+
+def test_a_correction_is_what_it_would_have_been(start: Start) -> None:
+    """The sampler is one update behind, and the second update is looked at before its first step."""
+    driver, records = start(sampler_lag=1, learning_rate=3e-3, num_minibatches=1)
+    begun = asdict(driver.status().settings)
+    for changes in CORRECTIONS:
+        driver.advance("phase", 8, lambda: False)
+        imagined = driver.what_if(changes)
+        driver.rewind(1)
+        driver.set(changes)
+        driver.advance("update", 1, lambda: False)
+        update = update_of(records, 2)
+        driver.rewind(0)
+        driver.set(begun)
+        assert update.credited is not None
+        assert imagined.credited is not None
+        assert imagined.credited.correction_rule == update.credited.correction_rule
+        if update.credited.correction is not None:
+            np.testing.assert_allclose(imagined.credited.correction, update.credited.correction, atol=1e-6)
+        for field in FIELDS:
+            ours, theirs = laid_out(update, imagined.after, field), getattr(update.steps[0], field)
+            np.testing.assert_allclose(ours, theirs, atol=1e-5, err_msg=f"{field} {changes}")
+        left_out = update.steps[0].left_out
+        assert left_out is not None
+        assert changes.get("surrogate") == "vespo" or 0 < (left_out == 4).sum() < len(left_out)
+    driver.close()
+
+
 def test_the_loss_has_the_critics_error_and_the_entropy_bonus_in_it_as_the_formula_does(start: Start) -> None:
     driver, records = start(algorithm="ppo", num_iterations=1, num_minibatches=1, vf_coef=0.5, **SLOW)
     driver.advance("update", 2, lambda: False)

@@ -52,7 +52,7 @@ def loss_of(
     assert batch.advantages is not None
     inputs = Inputs(
         now, given.old, given.ref, batch.advantages, None, None, given.entropy, False,
-        *policy_gradient.corrected(batch, rows, knobs),
+        batch.sampling_logprobs, policy_gradient.log_correction(batch.correction, knobs),
     )  # fmt: skip
     return objective(inputs, share.weights, knobs, knobs.beta, share.keep, share.bonus, entropy_coef), share
 
