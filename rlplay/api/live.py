@@ -156,6 +156,7 @@ def play(
     out: str | Path | None = None,
     device: str = "auto",
     model: str | None = None,
+    teacher: str | None = None,
     environment: str | None = None,
     seed: int | None = None,
     trust: bool = False,
@@ -163,13 +164,14 @@ def play(
 ) -> Live:
     """Load a scenario, a bundled name or a YAML file, and stop before its first update; its script is not played.
 
-    `environment` is as after `rlplay --environment`, `reasoning-gym:chain_sum` for one.
+    `teacher` is as after `rlplay --teacher`, `environment` as after `rlplay --environment`,
+    `reasoning-gym:chain_sum` for one.
     `settings` are as after `rlplay --set`; `out` is where the run file goes, by default among the runs. Code that the
     scenario's file names runs only with `trust`, or if it was trusted before. Raises ValueError, one line, for what the
     command line refuses too.
     """
     sets = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()]
-    chosen = with_changes(load(scenario), model=model, environment=environment, seed=seed, sets=sets)
+    chosen = with_changes(load(scenario), model=model, teacher=teacher, environment=environment, seed=seed, sets=sets)
     follow(each for each in places_of(environment or "") if environment)
     follow(place(entry) for entry in functions_in(settings))
     _ask_trust(code_of(chosen), trust)

@@ -22,6 +22,11 @@ _CHANGES = (
         "max_completion_length 256, num_prompts 4, num_generations 8; --set changes them.",
     ),
     click.option(
+        "--teacher",
+        metavar="NAME_OR_PATH",
+        help="Another model with the same vocabulary, or RUN@UPDATE (RUN@last), for distillation_weight above 0.",
+    ),
+    click.option(
         "--dtype",
         metavar="NAME",
         help="Of the model's weights: float32, bfloat16, or auto: bfloat16 on a GPU that computes in it, but float32 "

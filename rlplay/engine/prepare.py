@@ -133,8 +133,6 @@ def _teaching(
             raise ValueError(problem)
     if scenario.teacher is None:
         return Teaching(None, template, column)
-    if scenario.world is not None:
-        raise ValueError("a world takes no teacher: it has no words that another model could read")
     model = load_teacher(scenario.teacher, lm, Weights.of(scenario), lambda what: progress(what, 0.9))
     return Teaching(model, template, column)
 

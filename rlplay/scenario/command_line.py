@@ -39,6 +39,7 @@ class Changes(TypedDict, total=False):
     seed: int | None
     updates: int | None
     model: str | None
+    teacher: str | None
     dtype: str | None
     tf32: bool | None
     full_determinism: bool | None
@@ -63,9 +64,9 @@ class Changes(TypedDict, total=False):
 _SETTINGS = {"algorithm": "algorithm", "surrogate": "surrogate", "advantage": "scale_rewards"}
 """Options that are short for a setting."""
 _FIELDS = (
-    "seed", "model", "dtype", "tf32", "full_determinism", "use_peft", "lora_r", "lora_alpha", "lora_target_modules",
-    "dataset_config", "dataset_train_split", "system_prompt", "environment", "environment_factory", "reward", "tools",
-    "knobs",
+    "seed", "model", "teacher", "dtype", "tf32", "full_determinism", "use_peft", "lora_r", "lora_alpha",
+    "lora_target_modules", "dataset_config", "dataset_train_split", "system_prompt", "environment",
+    "environment_factory", "reward", "tools", "knobs",
 )  # fmt: skip
 """Options that replace the scenario's field of that name."""
 _MAPPINGS = ("columns", "chat_template_kwargs")

@@ -35,7 +35,7 @@ __all__ = ["ScenarioError", "bundled", "load", "read", "source"]
 
 _TEXTS = (
     "title", "question", "summary", "model", "dataset", "dataset_config", "dataset_train_split", "system_prompt",
-    "environment", "environment_factory",
+    "environment", "environment_factory", "teacher", "teacher_prompt_template", "privileged_context",
 )  # fmt: skip
 _MAY_BE_EMPTY = ("question", "summary")
 _LISTS = ("reward", "tools", "prompts", "lora_target_modules")

@@ -54,6 +54,7 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
     tools = [found("a tool", entry) for entry in scenario.tools]
     model = scenario.model if scenario.model in ("pocket", *POLICIES) else beside(scenario.model)
     changes: dict[str, Any] = {"reward": rewards, "tools": tools, "model": model}
+    changes["teacher"] = scenario.teacher and beside(scenario.teacher)
     if is_of_library(scenario.task):
         changes["task"] = with_files(scenario.task or "", beside)
     elif scenario.task is not None and is_own_task(scenario.task):
@@ -128,6 +129,8 @@ def _present(scenario: Scenario) -> Scenario:
         raise ScenarioError(problem)
     if looks_like_folder(scenario.model) and not Path(scenario.model).expanduser().is_dir():
         raise ScenarioError(f"model {scenario.model}: no such folder")
+    if scenario.teacher is not None and scenario.world is not None:
+        raise ScenarioError("a world takes no teacher: it has no words that another model could read")
     if scenario.task is not None and is_of_library(scenario.task) and (problem := library_problem(scenario.task)):
         raise ScenarioError(problem)
     if scenario.task is not None and is_own_task(scenario.task):

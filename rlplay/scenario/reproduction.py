@@ -36,6 +36,7 @@ _DATA = ("dataset_config", "dataset_train_split", "columns", "reward")
 _LORA = ("lora_r", "lora_alpha", "lora_target_modules")
 _OWN = (
     "model",
+    "teacher",
     "dtype",
     "tf32",
     "full_determinism",

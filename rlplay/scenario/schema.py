@@ -44,7 +44,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lora_r: int = 16
     lora_alpha: int = 32
     lora_target_modules: list[str] = []  # names of layers, or all-linear; empty: peft's choice for the model
-    teacher: str | None = None  # whom the policy learns from where its settings distil: as `model`, or RUN@UPDATE
+    teacher: str | None = None  # of the policy where settings distil: as `model`, or RUN@UPDATE
     teacher_prompt_template: str = "{prompt}\n\n{privileged_context}"  # what it reads with a teacher_context; TRL's
     privileged_context: str = "privileged_context"  # the dataset's column with it where that is its teacher_context
     task: str | None = None

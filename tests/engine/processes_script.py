@@ -31,6 +31,14 @@ CASES: dict[str, dict[str, Any]] = {
     "ppo": {"algorithm": "ppo", "num_minibatches": 2, "num_iterations": 2},
     "greedy": {"algorithm": "remax", "num_generations": 1, "num_prompts": 4},
     "exact": {"kl_estimator": "full", "beta": 0.1, "kl_placement": "loss"},
+    "taught": {
+        "algorithm": "sdpo",
+        "distillation_mode": "topk_logits",
+        "distillation_alpha": 0.5,
+        "distillation_topk": 9,
+        "success_reward_threshold": 0.5,
+        "num_iterations": 2,
+    },
     "trpo": {"algorithm": "trpo"},
     "vineppo": {"algorithm": "vineppo"},
     "sampler": {

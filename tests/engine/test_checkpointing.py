@@ -27,6 +27,9 @@ Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 WITH_LAYERS = [name for name in architectures.SIZES if name not in ("bert", "rwkv")]
 _FLOAT32 = ("qwen3-moe", "gpt-oss", "granite-hybrid", "zamba2")
 """Those whose layers compute in float32 whatever their weights are."""
+TAUGHT = {"algorithm": "sdpo", "distillation_mode": "full_logits", "success_reward_threshold": -1.0}
+"""Whole distributions of a teacher that reads another answer."""
+
 TRIED = ("llama", "gpt2", "opt", "gemma2", "lfm2", "mamba", "gpt-oss")
 
 
@@ -45,7 +48,7 @@ def played(start: Start, on: bool, exact: bool = True, **given: Any) -> tuple[Te
 
 @pytest.mark.usefixtures("opinionated")
 @pytest.mark.parametrize("given", [{"algorithm": name} for name in ("ppo", "dpo", "kto", "sft", "reward-model")]
-                         + [{"per_device_train_batch_size": 2}])  # fmt: skip
+                         + [{"per_device_train_batch_size": 2}, TAUGHT])  # fmt: skip
 def test_losses_have_the_same_gradient(start: Start, given: dict[str, Any]) -> None:
     (plain, records), (again, others) = (played(start, on, **given) for on in (False, True))
     assert float((plain - again).norm()) <= 1e-6 * float(plain.norm())

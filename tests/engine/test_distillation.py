@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import torch
 
+from rlplay.engine.distillation.average import weights_of
 from rlplay.engine.distillation.context import demonstrations, lacking, with_context
 from rlplay.engine.driver import Driver
 from rlplay.tasks.task import Example
-from rlplay.trace.records import Credited, Finished, Sampled, Stepped
+from rlplay.trace.records import Changed, Credited, Finished, Sampled, Stepped
 from tests.engine.test_update import of_tokens, one_by_one, only
 
 Start = Callable[..., Any]
@@ -201,3 +202,31 @@ def test_a_runs_policy_after_an_update_teaches_another_run(start: Start, tmp_pat
     assert all(torch.equal(a, b) for a, b in zip(first, own, strict=True))
     with pytest.raises(ValueError, match="of this run there are those after 1, 2"):
         start(run="third.rlplay", scenario={"teacher": f"{tmp_path / 'first.rlplay'}@7"}, algorithm="gkd")
+
+
+@pytest.mark.parametrize("weights", [{"use_peft": True, "lora_target_modules": ["q_proj"]}, {"dtype": "bfloat16"}])
+def test_adapters_and_bfloat16_have_an_average_that_comes_again(start: Start, weights: dict[str, Any]) -> None:
+    driver, records = start(scenario=weights, algorithm="sdpo", teacher_update_rate=0.3, learning_rate=1e-2, **SELF)
+    driver.advance("update", 3, lambda: False)
+    first = only(Finished, records)[-1].logprobs
+    held = {name: each.clone() for name, each in weights_of(driver._state.average).items()}
+    assert all(each.dtype == torch.float32 for each in held.values())
+    assert all(("lora" in name) == ("use_peft" in weights) for name in held)
+    driver.rewind(2)
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    np.testing.assert_array_equal(only(Finished, records)[-1].logprobs, first)
+    assert all(torch.equal(each, held[name]) for name, each in weights_of(driver._state.average).items())
+    resumed, _ = start(scenario=weights, resume=True, algorithm="sdpo", **SELF)
+    resumed.close()
+    assert all(torch.equal(each, held[name]) for name, each in weights_of(resumed._state.average).items())
+
+
+def test_a_change_of_the_teacher_after_credit_waits_for_the_next_update(start: Start) -> None:
+    driver, records = start(algorithm="grpo")
+    driver.advance("phase", 3, lambda: False)
+    driver.set({"distillation_weight": 0.5, "teacher_model_kind": "ema"})
+    driver.advance("update", 2, lambda: False)
+    driver.close()
+    assert [c.update for c in only(Changed, records)] == [2, 2]
+    assert [s.distillation is not None for s in only(Stepped, records)] == [False, True]

@@ -35,6 +35,8 @@ def losses() -> list[dict[str, Any]]:
         *({"aggregation": name} for name in AGGREGATIONS),
         {"kl_estimator": "full", "beta": 0.1},
         {"algorithm": "ppo", "entropy_coef": 0.01, "top_entropy_quantile": 0.5},
+        {"algorithm": "sdpo", "success_reward_threshold": 0.4},
+        {"algorithm": "gkd", "teacher_context": "group", "success_reward_threshold": 0.4},
         {"off_policy_mask_threshold": 0.0, "mask_truncated_completions": True},
     ]
 

@@ -1,4 +1,5 @@
-"""A teacher that follows the policy: an exponential moving average of its weights, kept in float32."""
+"""A teacher that follows the policy: an exponential moving average of its weights, in float32 where those
+are in bfloat16."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def new_average(policy: Any) -> Any:
         adapters = FrozenAdapters(policy)
         adapters.off = False
         return adapters
-    return copy.deepcopy(policy).float().requires_grad_(False)
+    found = copy.deepcopy(policy).requires_grad_(False)
+    return found.float() if any(p.dtype == torch.bfloat16 for p in found.parameters()) else found
 
 
 def weights_of(average: Any) -> dict[str, Tensor]:

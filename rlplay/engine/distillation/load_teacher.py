@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import torch
 from torch import Tensor
 
@@ -15,9 +14,7 @@ from rlplay.engine.model import LanguageModel, load_pretrained, wrap
 from rlplay.engine.snapshots import policy_weights
 from rlplay.engine.weights import Weights
 from rlplay.paths import find_run
-from rlplay.plain_yaml import PlainYamlError, plain_yaml
-from rlplay.scenario.schema import Scenario
-from rlplay.trace.records import Started
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.runfile_format import snapshots_folder
 from rlplay.trace.text import quote
@@ -65,7 +62,7 @@ def _of_run(run: str, update: str, device: torch.device, progress: Callable[[str
     with RunReader(path) as reader:
         started = reader.started
     tensors = _held(path, update)
-    scenario = _scenario(started)
+    scenario = scenario_of(started)
     if scenario.world is not None or started.source:
         raise ValueError(f"teacher {quote(run)}: this run trained no language model of which rlplay has the weights")
     found = wrap(*load_pretrained(started.model, progress, Weights.of(scenario)), device)
@@ -89,11 +86,3 @@ def _held(path: Path, update: str) -> dict[str, Tensor]:
             f"those after {kept}"
         )
     return policy_weights(there[name])
-
-
-def _scenario(started: Started) -> Scenario:
-    try:
-        scenario = msgspec.convert(plain_yaml(started.scenario_text), Scenario)
-    except (PlainYamlError, msgspec.ValidationError) as error:
-        raise ValueError(f"the run's scenario is not one of this version ({error})") from error
-    return msgspec.structs.replace(scenario, dtype=started.dtype)
