@@ -319,7 +319,7 @@ class Driver(Answering):
         stages = self._plan.stages
         index = stage_at(stages, self._done)
         if index != self._state.stage:
-            self._state.hand_on(index)
+            self._state.cross(index)
         begun = any(isinstance(turn, Staged) and turn.index == index for turn in self._timeline.changes)
         if len(stages) > 1 and not begun:
             name, settings = stages[index].name, msgspec.structs.asdict(stages[index].settings)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import platform
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -131,6 +133,14 @@ def _teaching(
         reads = stage.settings.distils and stage.settings.teacher_context == "dataset"
         if reads and (problem := lacking(task.train, column)):
             raise ValueError(problem)
+    if any(stage.restart for stage in stages):
+        if scenario.teacher is not None or scenario.world is not None or stages[0].restart:
+            raise ValueError(
+                "restart is for a later stage of a run without teacher and world: it brings its own teacher"
+            )
+        begun = {name: p.detach().clone() for name, p in lm.policy.named_parameters() if p.requires_grad}
+        frozen = copy.deepcopy(lm.policy).requires_grad_(False)
+        return Teaching(replace(lm, policy=frozen, reference=frozen, remarks=[]), template, column, begun)
     if scenario.teacher is None:
         return Teaching(None, template, column)
     model = load_teacher(scenario.teacher, lm, Weights.of(scenario), lambda what: progress(what, 0.9))

@@ -43,6 +43,10 @@ _RARELY = 10
 
 _REFERENCE = "reference."
 """What the names of a reference's weights begin with, where it has moved."""
+
+_MADE = "made."
+"""What the names of such weights begin with in a snapshot."""
+
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step", "master")
 
 
@@ -247,13 +251,23 @@ def _contents(state: State) -> dict[str, Tensor]:
     for name, parameter in state.parameters.items():
         for key, value in state.optimizer.state.get(parameter, {}).items():
             tensors[f"{key}/{name}"] = value
-    tensors |= saved(state)
+    tensors |= saved(state) | _teacher(state)
     if state.lm.began is not None:
         tensors |= {f"{_REFERENCE}{name}": p.detach() for name, p in state.lm.reference.named_parameters()}
     tensors["num_tokens"] = torch.tensor(state.num_tokens)
     tensors["kl_coef"] = torch.tensor(state.adapted, dtype=torch.double)
     tensors["entropy_coef"] = torch.tensor(astuple(state.entropy), dtype=torch.double)
     return tensors | state.sampler.contents(state.update)
+
+
+def _teacher(state: State) -> dict[str, Tensor]:
+    """The weights of a teacher that the run has made itself, in the snapshot with which its stage begins."""
+    stage = state.stages[state.stage] if state.stages else None
+    if stage is None or not stage.restart or stage.begins != state.update:
+        return {}
+    assert state.teaching.model is not None
+    return {f"{_MADE}{name}": each.detach() for name, each in state.teaching.model.policy.named_parameters()
+            if name in state.teaching.begun}  # fmt: skip
 
 
 def _on_host(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -317,6 +331,10 @@ def restore(state: State, path: Path, update: int) -> None:
     restore_average(state, tensors)
     moved = {n.removeprefix(_REFERENCE): t for n, t in tensors.items() if n.startswith(_REFERENCE)}
     state.put_reference(moved)
+    if state.teaching.model is not None:
+        for name, weight in state.teaching.model.policy.named_parameters():
+            if f"{_MADE}{name}" in tensors:
+                weight.data.copy_(tensors[f"{_MADE}{name}"])
     state.num_tokens = int(tensors["num_tokens"])
     adapted, start = tensors["kl_coef"].tolist() if "kl_coef" in tensors else (0.0, 0.0)
     state.adapted = adapted, start

@@ -13,7 +13,8 @@ from rlplay.scenario.stage_settings import stage_settings
 class RunStage:
     """One part of a run: `updates` updates, from the end of update `begins` on.
 
-    Of these another trainer has made those up to `made_before`, so that there are no weights before its end.
+    Of these another trainer has made those up to `made_before`, so that there are no weights before its end. With
+    `restart` it begins with the weights that the run began with.
     """
 
     name: str
@@ -21,6 +22,7 @@ class RunStage:
     settings: Settings
     updates: int
     made_before: int = 0
+    restart: bool = False
 
 
 def stages_of(scenario: Scenario) -> list[RunStage]:
@@ -30,7 +32,7 @@ def stages_of(scenario: Scenario) -> list[RunStage]:
     """
     settings, stages, begins = stage_settings(scenario), list[RunStage](), 0
     for stage, own in zip(scenario.stages, settings, strict=False):
-        stages.append(RunStage(stage.name, begins, own, stage.updates))
+        stages.append(RunStage(stage.name, begins, own, stage.updates, restart=stage.restart))
         begins += stage.updates
     return stages or [RunStage("", 0, settings[0], scenario.max_updates, scenario.made_before)]
 

@@ -37,12 +37,14 @@ class Teaching:
     """Who teaches a policy besides itself, if anybody does, and how a teacher's prompt is written.
 
     `template` says where the prompt goes and where what the teacher alone reads: text of the column
-    `privileged_context`, or an answer that succeeded.
+    `privileged_context`, or an answer that succeeded. `begun` are the policy's weights as the run began, by the names
+    of its parameters, where a stage begins with them again.
     """
 
     model: LanguageModel | None = None
     template: str = ""
     privileged_context: str = ""
+    begun: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class Halt(RuntimeError):
@@ -152,6 +154,17 @@ class State:
         painted = world_task(self.world)
         rewards = painted.rewards if REWARD_OF_WORLD in self.task.rewards else self.task.rewards
         self.task = msgspec.structs.replace(painted, rewards=rewards)
+
+    @torch.no_grad()
+    def cross(self, stage: int) -> None:
+        """Go over into a stage: as `hand_on`, but a stage that restarts has the policy as its teacher before."""
+        if self.stages and self.stages[stage].restart:
+            assert self.teaching.model is not None
+            copy_weights(self.lm.policy, self.teaching.model.policy)
+            for name, parameter in self.lm.policy.named_parameters():
+                if name in self.teaching.begun:
+                    parameter.copy_(self.teaching.begun[name])
+        self.hand_on(stage)
 
     def hand_on(self, stage: int) -> None:
         """A stage begins: the policy becomes the reference; value head, optimizer and controllers begin anew; its task

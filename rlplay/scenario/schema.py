@@ -12,8 +12,9 @@ from rlplay.trace.kinds import SomeSettings
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One part of a pipeline: a number of updates under the scenario's settings, overridden by the stage's own.
 
-    Each stage begins with the policy of the one before, which also becomes its reference. A stage may have a `dataset`
-    and rewards in place of the scenario's.
+    Each stage begins with the policy of the one before, which also becomes its reference; with `restart` it begins with
+    the model as the run began, and the policy of the one before becomes its teacher. A stage may have a `dataset` and
+    rewards in place of the scenario's.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dataset_train_split: str | None = None
     columns: dict[str, str] = {}
     reward: list[str] = []
+    restart: bool = False
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -15,6 +15,7 @@ import torch
 from rlplay.engine.distillation.average import weights_of
 from rlplay.engine.distillation.context import demonstrations, lacking, with_context
 from rlplay.engine.driver import Driver
+from rlplay.scenario.schema import Stage
 from rlplay.tasks.task import Example
 from rlplay.trace.records import Changed, Credited, Finished, Sampled, Stepped
 from tests.engine.test_update import of_tokens, one_by_one, only
@@ -230,3 +231,28 @@ def test_a_change_of_the_teacher_after_credit_waits_for_the_next_update(start: S
     driver.close()
     assert [c.update for c in only(Changed, records)] == [2, 2]
     assert [s.distillation is not None for s in only(Stepped, records)] == [False, True]
+
+
+def test_a_stage_that_restarts_learns_from_the_one_before_and_comes_again(start: Start) -> None:
+    stages = [
+        Stage("reward", 2, settings={"learning_rate": 1e-2}),
+        Stage("teacher", 2, settings={"algorithm": "gkd", "learning_rate": 1e-2}, restart=True),
+    ]
+    driver, records = start(scenario={"stages": stages})
+    begun = [p.detach().clone() for p in driver._state.lm.policy.parameters()]
+    driver.advance("update", 2, lambda: False)
+    assert all(torch.equal(a, b) for a, b in zip(begun, driver._state.lm.policy.parameters(), strict=True))
+    made = [p.clone() for p in driver._state.teaching.model.policy.parameters()]
+    assert not all(torch.equal(a, b) for a, b in zip(begun, made, strict=True))
+    driver.advance("update", 2, lambda: False)
+    first = {r.update: r for r in only(Finished, records)}
+    assert first[3].metrics["teacher_kl"] != 0
+    for back in (3, 2, 1, 0):
+        driver.rewind(back)
+        driver.advance("update", 4 - back, lambda: False)
+        again = {r.update: r for r in only(Finished, records)}
+        np.testing.assert_array_equal(again[4].logprobs, first[4].logprobs)
+    driver.close()
+    resumed, _ = start(scenario={"stages": stages}, resume=True)
+    resumed.close()
+    assert all(torch.equal(a, b) for a, b in zip(made, resumed._state.teaching.model.policy.parameters(), strict=True))

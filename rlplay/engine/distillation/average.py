@@ -4,7 +4,7 @@ are in bfloat16."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -52,10 +52,11 @@ def _move(state: State, rate: float) -> None:
             held[name].lerp_(widened(now.detach()).to(held[name].dtype), rate)
 
 
-def saved(state: State) -> Iterator[tuple[str, Tensor]]:
+def saved(state: State) -> dict[str, Tensor]:
     """Its weights for a snapshot."""
-    if state.average is not None:
-        yield from ((f"{TEACHER}{name}", weight.detach()) for name, weight in weights_of(state.average).items())
+    if state.average is None:
+        return {}
+    return {f"{TEACHER}{name}": weight.detach() for name, weight in weights_of(state.average).items()}
 
 
 @torch.no_grad()

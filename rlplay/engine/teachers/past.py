@@ -87,7 +87,7 @@ class Past:
                 point = point_after(point, moment)
                 state.settings = self.settings_at(point)
             if isinstance(moment, Finished) and (stage := stage_at(self.plan.stages, moment.update)) != state.stage:
-                state.hand_on(stage)
+                state.cross(stage)
         state.batch = None
         return state
 
@@ -115,10 +115,14 @@ def _apart(state: State, stage: int) -> State:
     policy, head = copy.deepcopy(lm.policy), copy.deepcopy(state.value_head)
     reference = _reference(lm, policy, stage != state.stage or lm.began is not None)
     own = replace(lm, policy=policy, reference=reference, fixed_steps={}, remarks=[])
-    parameters = trainable(own, head)
+    parameters, teaching = trainable(own, head), state.teaching
+    if teaching.begun:  # its teacher is a policy of the run's past, too
+        assert teaching.model is not None
+        teaching = replace(teaching, model=replace(teaching.model, policy=copy.deepcopy(teaching.model.policy)))
     return replace(
-        state, lm=own, value_head=head, parameters=parameters, optimizer=new_optimizer(parameters, state.settings),
-        batch=None, reward_model=None, choices={**state.choices}, sampler=Sampler(),
+        state, lm=own, teaching=teaching, value_head=head, parameters=parameters,
+        optimizer=new_optimizer(parameters, state.settings), batch=None, reward_model=None, choices={**state.choices},
+        sampler=Sampler(),
     )  # fmt: skip
 
 
