@@ -9,12 +9,13 @@ import msgspec
 
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.named import preset
-from rlplay.algorithms.pair_losses import PAIR_LOSSES
+from rlplay.algorithms.pair_losses import PAIR_LOSSES, PairLoss, mixture
 from rlplay.algorithms.setting_values import check
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.surrogates import OWN_SURROGATE, SURROGATES
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.kinds import SomeSettings
+from rlplay.trace.text import quote
 
 
 def apply(settings: Settings, name: str, value: Any) -> Settings:
@@ -273,19 +274,49 @@ def _value_rules(s: Settings) -> Iterator[tuple[bool, str]]:
 
 
 def _pair_rules(s: Settings) -> Iterator[tuple[bool, str]]:
+    lead = PAIR_LOSSES.get(s.loss_type)
     yield (
-        s.beta > 0 or s.loss_type == "sft" or PAIR_LOSSES[s.loss_type].beta_free,
+        s.beta > 0 or lead is None or lead.beta_free,
         f"loss_type={s.loss_type} needs a beta above 0: β multiplies the gap that it trains",
     )
     yield (
-        s.beta + s.cpo_alpha > 0 or s.loss_type != "cpo",
-        "loss_type=cpo needs a beta or a cpo_alpha above 0: otherwise the loss is 0",
+        s.beta + s.cpo_alpha > 0 or lead is None or not (lead.beta_free and "alpha" in lead.reads),
+        f"loss_type={s.loss_type} needs a beta or a cpo_alpha above 0: otherwise the loss is 0",
     )
+    if lead is not None:
+        yield from _mixture_rules(s, lead)
     yield (
         s.num_minibatches <= s.num_prompts,
         f"num_minibatches={s.num_minibatches} is more than the {s.num_prompts} pairs of an update",
     )
     yield (
-        s.num_prompts >= 2 * s.num_minibatches or s.loss_type != "kto",
-        "loss_type=kto needs 2 prompts or more in a minibatch: its baseline swaps answers among them",
+        s.num_prompts >= 2 * s.num_minibatches or lead is None or "kto_baseline" not in lead.reads,
+        f"loss_type={s.loss_type} needs 2 prompts or more in a minibatch: its baseline swaps answers among them",
+    )
+
+
+def _mixture_rules(s: Settings, lead: PairLoss) -> Iterator[tuple[bool, str]]:
+    """What the losses of a pair that are added up need."""
+    every = [PAIR_LOSSES[name] for name in mixture(s) if name in PAIR_LOSSES]
+    known = {loss.name for loss in PAIR_LOSSES.values() if loss.mixes} | {"sft"}
+    strange = [name for name in s.loss_weights if name not in known]
+    yield not strange, f"loss_weights takes {', '.join(sorted(known))}; got {', '.join(map(quote, strange))}"
+    yield (
+        not s.loss_weights or s.loss_type in s.loss_weights,
+        f"loss_weights needs loss_type among its losses, and has no {s.loss_type}",
+    )
+    yield (
+        s.label_smoothing > 0 or all(loss.name != "exo_pair" for loss in every),
+        "loss_type=exo_pair needs a label_smoothing above 0: it compares with log ε; the paper's is 0.001",
+    )
+    if not lead.mixes:
+        return
+    yield (
+        s.f_divergence_type == "reverse_kl" or all(loss.of_difference for loss in every),
+        f"f_divergence_type={s.f_divergence_type} needs losses of which only the gap counts: a score has a part that "
+        "depends on the prompt and leaves the gap alone",
+    )
+    yield (
+        not s.use_weighting or not any(loss.ranked for loss in every),
+        f"use_weighting needs a loss of each pair by itself: loss_type={s.loss_type} sorts those of a minibatch",
     )

@@ -81,6 +81,11 @@ class NumpyArrays:
         return np.sum(mask, -1, keepdims=True)
 
     @staticmethod
+    def ranked(x: Any, by: Any) -> Any:
+        """For each of `by` [P] the `x` [P] of its rank: where `by` has its k-th smallest, the k-th smallest of `x`."""
+        return np.sort(x)[np.argsort(np.argsort(by, kind="stable"))]
+
+    @staticmethod
     def log_odds(logprob: Any) -> Any:
         """log(p/(1 − p)) of p = exp(logprob), accurate for every p."""
         with np.errstate(divide="ignore"):

@@ -74,8 +74,14 @@ _NEUTRAL: SomeSettings = {
     "num_iterations": 1,
     "num_minibatches": 1,
     "loss_type": "policy_gradient",
+    "loss_weights": {},
+    "answers_of": "start",
     "label_smoothing": 0.0,
+    "f_divergence_type": "reverse_kl",
+    "ld_alpha": None,
+    "use_weighting": False,
     "cpo_alpha": 1.0,
+    "alpha": 0.0,
 }
 """Every axis that a preset sets, at its neutral value."""
 AXES = tuple(_NEUTRAL)

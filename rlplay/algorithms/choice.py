@@ -44,6 +44,14 @@ class Chosen(Protocol):
     def cpo_alpha(self) -> float:
         """The weight of imitation."""
 
+    @property
+    def loss_type(self) -> str:
+        """The loss on given answers; of several, the first."""
+
+    @property
+    def loss_weights(self) -> Mapping[str, float]:
+        """The weights of several losses on given answers."""
+
 
 @dataclass(frozen=True)
 class Choice:

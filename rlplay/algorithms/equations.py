@@ -24,7 +24,7 @@ from rlplay.algorithms.value_losses import VALUE_LOSSES, moved, target, td_error
 from rlplay.trace.numbers import compact
 from rlplay.trace.text import visible
 
-WORDS = ("sampling", "teacher", "labels", "limit", "counts", "steps")
+WORDS = ("sampling", "teacher", "labels", "writer", "limit", "counts", "steps")
 """Entries of `terms` that are text instead of an equation."""
 
 

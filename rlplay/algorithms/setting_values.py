@@ -94,6 +94,7 @@ def takes(name: str) -> str:
 
 _MAPPINGS = {
     "reward_weights": "a weight for each reward by name, e.g. {correct: 1}",
+    "loss_weights": "a weight for each loss of a pair, e.g. {sigmoid: 0.8, bco_pair: 0.2, sft: 1}",
     "squares": "a reward for arms or squares, or one of G, O, #, I (ice) and . for a square, e.g. {b3: -1, d4: .}",
 }
 """Settings with a value for each of several names, and what they take."""

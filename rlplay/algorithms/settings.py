@@ -8,12 +8,14 @@ from typing import Any, Literal
 import msgspec
 
 from rlplay.algorithms.aggregation import AGGREGATIONS
+from rlplay.algorithms.answer_scores import F_DIVERGENCES
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.choice import Choice
 from rlplay.algorithms.corrections import CORRECTIONS, REJECTIONS, Correction
 from rlplay.algorithms.distillation import MODES, Mode
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.own_choices import names_file, own_choice
+from rlplay.algorithms.pair_losses import IMITATIONS
 from rlplay.algorithms.ratios import LEVELS, Level
 from rlplay.algorithms.returns import RETURNS
 from rlplay.algorithms.scales import SCALES
@@ -38,8 +40,9 @@ RejectionName = Literal[
 EstimatorName = Literal["k1", "k2", "k3", "full"]
 AggregationName = Literal["seq_mean_token_mean", "token_mean", "constant", "seq_mean_token_sum"]
 LossType = Literal[
-    "policy_gradient", "sigmoid", "hinge", "ipo", "robust", "kto", "simpo", "cpo", "orpo", "sft", "reward",
-    "q_learning", "sarsa",
+    "policy_gradient", "sigmoid", "sigmoid_norm", "hinge", "ipo", "robust", "exo_pair", "discopop", "nca_pair",
+    "bco_pair", "sppo_hard", "apo_zero", "apo_down", "aot", "aot_unpaired", "kto", "apo_zero_unpaired", "simpo", "cpo",
+    "cpo_hinge", "cpo_ipo", "orpo", "sft", "dft", "reward", "q_learning", "sarsa",
 ]  # fmt: skip
 Stream = Literal["outcome", "process", "process_normalized", "shaping"]
 Objectives = Literal["sum_then_normalize", "normalize_then_sum"]
@@ -47,6 +50,8 @@ Placement = Literal["none", "loss", "reward", "constraint"]
 Anchor = Literal["ref", "old"]
 Controller = Literal["fixed", "ziegler", "ppo"]
 Labeller = Literal["gold", "user"]
+FDivergence = Literal["reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"]
+AnswersOf = Literal["start", "policy"]
 Observing = Literal["full", "light"]
 SamplerDtype = Literal["same", "bfloat16", "int8"]
 LogprobsMode = Literal["raw_logprobs", "processed_logprobs"]
@@ -73,6 +78,7 @@ CHOICES: dict[str, Mapping[str, Choice]] = {
     "aggregation": AGGREGATIONS,
     "importance_sampling_mode": CORRECTIONS,
     "rollout_rs": REJECTIONS,
+    "f_divergence_type": F_DIVERGENCES,
 }
 """The settings whose values are rows of this package, each with its computation.
 
@@ -192,10 +198,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vf_coef: float = 0.1
     cliprange_value: float = 0.2
     loss_type: LossType = "policy_gradient"
+    loss_weights: dict[str, float] = {}
+    answers_of: AnswersOf = "start"
     labeller: Labeller = "gold"
     label_noise: float = 0.0
     label_smoothing: float = 0.0
+    f_divergence_type: FDivergence = "reverse_kl"
+    f_alpha_divergence_coef: float = 0.5
+    ld_alpha: float | None = None
+    use_weighting: bool = False
+    discopop_tau: float = 0.05
     simpo_gamma: float = 0.5
+    alpha: float = 0.0
     cpo_alpha: float = 1.0
     desirable_weight: float = 1.0
     undesirable_weight: float = 1.0
@@ -269,7 +283,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return "learned rewards" if self.reward_weights.get(REWARD_MODEL) else "rewards"
         if self.loss_type in VALUE_LOSSES:
             return "action values"
-        if self.loss_type == "sft":
+        if self.loss_type in IMITATIONS:
             return "imitation"
         return "reward model" if self.loss_type == "reward" else "pairs"
 

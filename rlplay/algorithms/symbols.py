@@ -185,6 +185,14 @@ class Symbols:
         return Expression("over", conditions, f"number of tokens {where}", value) if conditions else name("n", value)
 
     @staticmethod
+    def ranked(x: Any, by: Any) -> Expression:
+        """The x of the minibatch whose rank is that of `by`."""
+        x, by = _term(x), _term(by)
+        known = x.value is not None and by.value is not None
+        value = NumpyArrays.ranked(np.atleast_1d(x.value), np.atleast_1d(by.value)) if known else None
+        return Expression("over", (x, by), "the {} of the minibatch that ranks as {}", value)
+
+    @staticmethod
     def clip(x: Any, low: float | None = None, high: float | None = None) -> Expression:
         """clip(x, low, high), min(x, high) or max(x, low)."""
         if low is None and high is None:

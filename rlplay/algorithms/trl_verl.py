@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.algorithms.pair_losses import PAIR_LOSSES
+from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES, mixture
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 
@@ -41,10 +41,11 @@ def trainer_of(settings: Settings) -> tuple[str, str] | None:
         if all(getattr(settings, name) == value for name, value in _GMPO_AXES.items()):
             return "GMPOTrainer", ""
         return ("RLOOTrainer", "") if _is_rloo(settings) else None
-    smoothed = settings.loss_type == "sigmoid" and settings.label_smoothing > 0
-    if settings.loss_type == "sft":
-        return "SFTTrainer", ""
-    trainer, _, loss = PAIR_LOSSES[settings.loss_type].trl.partition(" ")
+    smoothed = "sigmoid" in mixture(settings) and settings.label_smoothing > 0
+    found = IMITATIONS[settings.loss_type] if settings.kind == "imitation" else PAIR_LOSSES[settings.loss_type]
+    trainer, _, loss = found.trl.partition(" ")
+    if settings.loss_weights and settings.kind == "pairs":
+        loss = "+".join(settings.loss_weights)
     return (trainer, loss) if trainer and not smoothed else None
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch
-from rlplay.engine.pair_loss import token_scores, with_reference
+from rlplay.engine.pair_loss import pair_loss, with_reference
 from rlplay.engine.passes import score_tokens
 from rlplay.engine.reward_model import prefix_scores, reward_model_of
 from rlplay.engine.state import State
@@ -18,7 +18,7 @@ def judge(state: State, pair: int) -> Judged:
     """The scores of both answers of a pair, as the next update will find them.
 
     Their log-probabilities are sums over the answer's tokens, in nats. "implicit reward" is what the loss takes for
-    reward (`token_scores`), "reward model" the score after the last token where one is trained. Then what is never
+    reward (`pair_loss`), "reward model" the score after the last token where one is trained. Then what is never
     trained on: the task's hidden gold scores, or the rewards, which do not count where labels do.
     """
     batch = state.batch
@@ -28,7 +28,7 @@ def judge(state: State, pair: int) -> Judged:
     scores = {"log-probability": (logprobs * mask).sum(-1)}
     if state.settings.loss_type == "reward":
         scores["reward model"] = _by_reward_model(batch, rows, state)
-    elif state.settings.loss_type != "sft":  # imitation implies no reward
+    elif state.settings.kind != "imitation":  # which implies no reward
         scores["implicit reward"] = _implied(batch, rows, state)
     found = {name: (float(one), float(other)) for name, (one, other) in scores.items()}
     if batch.scored is not None:
@@ -47,9 +47,10 @@ def _implied(batch: Batch, rows: Tensor, state: State) -> Tensor:
         if not lm.is_reference():
             tokens, nothing = batch.tokens(rows), batch.top_ids[rows][..., :0]
             reference, _ = score_tokens(lm, lm.reference, tokens, nothing, batch.temperature)
-    per_token = token_scores(settings.loss_type, logprobs, reference, batch.mask[rows])
-    assert per_token is not None
-    return settings.beta * per_token.sum(-1)
+    chosen = torch.tensor([True, False])  # which of them is, makes no difference to its reward
+    found = pair_loss(logprobs, reference, batch.mask[rows], chosen, logprobs.new_zeros(()), settings).rewards
+    assert found is not None
+    return found
 
 
 def _by_reward_model(batch: Batch, rows: Tensor, state: State) -> Tensor:

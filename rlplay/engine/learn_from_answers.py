@@ -15,6 +15,7 @@ from torch import Tensor
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
+from rlplay.engine.answer_weights import answer_weights
 from rlplay.engine.batch import Batch
 from rlplay.engine.credit_phase import by_reference
 from rlplay.engine.optimize import TrainedMinibatch, brought
@@ -65,7 +66,8 @@ def _credit(batch: Batch, scored: Scored, pairs: PairRows, state: State) -> Cred
         part = _compared(batch, pairs, every)
         gradient, _ = _derivative(batch, part, batch.old_logprobs[part.there].requires_grad_(), state)
         batch.advantages[part.there] = -gradient * part.mask.sum()
-    scores = token_scores(settings.loss_type, batch.old_logprobs, batch.ref_logprobs, mask)
+    pairing = to_device([pairs.chosen, pairs.rejected], mask.device)
+    scores = token_scores(settings, batch.old_logprobs, batch.ref_logprobs, mask, (pairing[0], pairing[1]))
     mean, std = group_statistics(torch.from_numpy(scored.rewards), batch.on_host("group")[0], len(batch.prompts.ids))
     tokens = {
         "advantages": batch.advantages, "ref_logprobs": batch.ref_logprobs, "ref_top_logprobs": ref_top,
@@ -110,7 +112,9 @@ def pair_gradients(batch: Batch, pairs: PairRows, pieces: Tensor, state: State) 
         won, lost = compared.rewards[: len(pieces)], compared.rewards[len(pieces) :]
         margins = won - lost
         metrics |= _margin_metrics(won, lost)
-    return brought([TrainedMinibatch(part.rows, logprobs, ratio, gradient, metrics, margins=margins)])[0]
+    weights = None if compared.weights is None else compared.weights[:, None] * part.mask
+    seen = TrainedMinibatch(part.rows, logprobs, ratio, gradient, metrics, weights=weights, margins=margins)
+    return brought([seen])[0]
 
 
 def _derivative(batch: Batch, part: _Part, logprobs: Tensor, state: State) -> tuple[Tensor, Compared]:
@@ -120,8 +124,12 @@ def _derivative(batch: Batch, part: _Part, logprobs: Tensor, state: State) -> tu
     same = reference is not None and state.lm.is_reference()
     if same:
         reference = logprobs.detach()
-    baseline = _kto_baseline(batch, part, state, same) if settings.loss_type == "kto" else None
-    compared = pair_loss(logprobs, reference, part.mask, part.chosen, baseline, settings)
+    loss, baseline, weights = PAIR_LOSSES.get(settings.loss_type), None, None
+    if loss is not None and "kto_baseline" in loss.reads:
+        baseline = _kto_baseline(batch, part, state, same)
+    if loss is not None and loss.mixes and settings.use_weighting:
+        weights = answer_weights(state.lm, batch.tokens(part.rows), logprobs, part.mask, batch.temperature)
+    compared = pair_loss(logprobs, reference, part.mask, part.chosen, baseline, settings, weights)
     return without_withheld(torch.autograd.grad(compared.loss, logprobs)[0], batch, part.rows), compared
 
 

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import torch
 from torch import Tensor
 
-from rlplay.algorithms.pair_losses import bradley_terry
+from rlplay.algorithms.pair_functions import bradley_terry
 from rlplay.engine import ranks
 from rlplay.engine.batch import Batch
 from rlplay.engine.optimize import TrainedMinibatch, brought

@@ -1,9 +1,9 @@
 """Pairs of answers and who says which is better: phases 1 and 2 of an update that learns from preferences.
 
-Pairs come from the user's file, or the reference writes two answers to each prompt. Labels come from the file, from
-the user, or from a simulated labeller who sees the hidden gold score and errs as `label_noise` says. Two answers that
-are the same text, or that the simulated labeller scores the same, tie: they carry no preference and get no label. All
-of it is a function of (seed, update) and, where the user labels, of the choices made.
+Pairs come from the user's file, or the model of the start, or the policy, writes two answers to each prompt. Labels
+come from the file, from the user, or from a simulated labeller who sees the hidden gold score and errs as `label_noise`
+says. Two answers that are the same text, or that the simulated labeller scores the same, tie: they carry no preference
+and get no label. All of it is a function of (seed, update) and, where the user labels, of the choices made.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.pair_losses import IMITATIONS
 from rlplay.algorithms.settings import LossType
 from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
 from rlplay.engine.episodes import asked
@@ -65,9 +66,10 @@ def draw_pairs(state: State, plan: RunPlan) -> Generator[Sampling | Sampled, Non
         group = torch.arange(len(examples), device=lm.device).repeat_interleave(len(texts) // len(examples))
         batch = written(lm, prompts, group, texts, settings.max_completion_length, update)
     else:
-        # What is compared does not depend on what was learned from earlier pairs.
+        # By the model of the start, what is compared does not depend on what was learned from earlier pairs.
+        writer = lm if settings.answers_of == "policy" else replace(lm, policy=lm.start)
         batch = yield from sample(
-            replace(lm, policy=lm.start), prompts, generations=2, length=settings.max_completion_length,
+            writer, prompts, generations=2, length=settings.max_completion_length,
             temperature=settings.temperature, keep=keep, seed=plan.seed, update=update,
             environment=state.task.environment, cut=Cut.of(settings),
         )  # fmt: skip
@@ -81,9 +83,9 @@ def given_answers(examples: list[Example], loss_type: LossType, swapped: Array) 
     where `swapped` [P]; empty if not all of them have what `loss_type` needs."""
     answers = []
     for example, swap in zip(examples, swapped, strict=True):
-        if example.chosen is None or (loss_type != "sft" and example.rejected is None):
+        if example.chosen is None or (loss_type not in IMITATIONS and example.rejected is None):
             return []
-        if loss_type == "sft" or example.rejected is None:
+        if loss_type in IMITATIONS or example.rejected is None:
             answers.append(example.chosen)
         else:
             answers += [example.rejected, example.chosen] if swap else [example.chosen, example.rejected]

@@ -80,6 +80,11 @@ class Tensors:
         return mask.sum(-1, keepdim=True)
 
     @staticmethod
+    def ranked(x: Tensor, by: Tensor) -> Tensor:
+        """For each of `by` [P] the `x` [P] of its rank: where `by` has its k-th smallest, the k-th smallest of `x`."""
+        return x.sort().values[by.argsort(stable=True).argsort()]
+
+    @staticmethod
     def log_odds(logprob: Tensor) -> Tensor:
         """log(p/(1 − p)) of p = exp(logprob), accurate for every p."""
         rest = torch.where(logprob < LOG_HALF, torch.log1p(-logprob.exp()), torch.log(-torch.expm1(logprob)))

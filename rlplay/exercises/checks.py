@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rlplay.algorithms import pair_losses
+from rlplay.algorithms import pair_functions
 from rlplay.exercises.check import Case, Check, Material, Place
 from rlplay.exercises.of_answers import ANSWER_CHECKS
 from rlplay.exercises.of_tokens import TOKEN_CHECKS
@@ -57,7 +57,7 @@ def _slippery() -> World:
 
 def _dpo(xp: Any, chosen: Any, rejected: Any, ref_chosen: Any, ref_rejected: Any, beta: float) -> Any:
     gap = (chosen - ref_chosen) - (rejected - ref_rejected)
-    return pair_losses.sigmoid(xp, gap, beta, 0.0)
+    return pair_functions.sigmoid(xp, gap, beta, 0.0)
 
 
 def _dpo_cases(batch: Material) -> list[Case]:

@@ -63,7 +63,7 @@ def check_sources(task: Task, settings: Settings, rewards: Sequence[str]) -> Non
             )
         return
     if not (brings_answers(task, settings) or task.gold or rewards or settings.labeller == "user"):
-        columns = "prompt and completion" if settings.loss_type == "sft" else "prompt, chosen and rejected"
+        columns = "prompt and completion" if settings.kind == "imitation" else "prompt, chosen and rejected"
         raise OwnError(
             f"nothing says which answers are good: give the columns {columns}, a --reward, or --set labeller=user"
         )
@@ -71,7 +71,7 @@ def check_sources(task: Task, settings: Settings, rewards: Sequence[str]) -> Non
 
 def brings_answers(task: Task, settings: Settings) -> bool:
     """Whether the examples have the answers to imitate or compare, so that the model need not sample any."""
-    imitates = settings.loss_type == "sft"
+    imitates = settings.kind == "imitation"
     return all(e.chosen is not None and (imitates or e.rejected is not None) for e in task.train)
 
 

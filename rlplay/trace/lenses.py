@@ -222,10 +222,12 @@ LENSES: dict[str, Lens] = {
         ),
         Lens(
             "implicit_reward", "Implicit reward", "β(ℓ − ℓʳ)",
-            "β·(old logprob − ref logprob); without a reference β·old logprob, in SimPO and ORPO divided by the length",
+            "β·(old logprob − ref logprob), times ld_alpha beyond the shorter answer's length; without a reference "
+            "β·old logprob, in SimPO and ORPO divided by the length",
             "reward", "credit", "diverging", -0.5, 0.5,
             "This token's share of its answer's implicit reward, before the update. DPO and hinge compare the sums of "
-            "the two answers, IPO their means per token; KTO compares each sum with a common baseline.",
+            "the two answers, IPO their means per token; KTO compares each sum with a common baseline. AlphaPO and "
+            "other f-divergences bend the sum.",
             _credited("implicit_rewards"),
         ),
         Lens(

@@ -44,7 +44,7 @@ def test_a_loss_of_pairs_is_handed_over_as_it_was_verified(kind: str, mine: Give
     settings = resolve(mine)
     assert unsupported_setting(settings) is None
     fields = keywords(answer_fields(settings, recorded=True))
-    if kind == "dpo":
+    if kind == "dpo" and len(fields["loss_type"]) == 1:
         fields["loss_type"] = fields["loss_type"][0]
     assert {name: fields[name] for name in theirs} == theirs
     assert (trainer_of(settings) or [""])[0].lower() == f"{kind}trainer"
@@ -89,6 +89,8 @@ REFUSED: list[tuple[Given, str]] = [
     ({"algorithm": "rloo", "baseline": "group_mean"}, "importance_sampling_level=sequence_sum"),
     ({"algorithm": "orpo"}, "loss_type=orpo: TRL's ORPOTrainer also imitates the prompts"),
     ({"algorithm": "cdpo"}, "label_smoothing=0.1"),
+    ({"algorithm": "mpo", "label_smoothing": 0.1}, "label_smoothing=0.1"),
+    ({"algorithm": "mpo", "use_weighting": True}, "use_weighting=on with sft"),
     ({"algorithm": "reinforce++"}, "returns=to_go"),
     ({"algorithm": "grpo-process"}, "reward_stream=process_normalized"),
     ({"algorithm": "vineppo"}, "returns=vine"),
@@ -139,13 +141,14 @@ INERT = {
     "candidates", "observe",  # only what is recorded of a run
     "per_device_train_batch_size",  # only the memory that a step takes
     "squares",  # only of a world, which is no script
-    "labeller", "label_noise",  # in the labels that the run recorded
+    "labeller", "label_noise", "answers_of",  # in the pairs that the run recorded
 }  # fmt: skip
 
 
 OTHER: dict[str, list[Any]] = {
     "epsilon_high": [0.3], "delta": [1.5], "off_policy_mask_threshold": [0.5], "importance_sampling_clip_min": [0.5],
-    "reward_clip_min": [0.1], "reward_clip_max": [0.9],
+    "reward_clip_min": [0.1], "reward_clip_max": [0.9], "ld_alpha": [0.5],
+    "loss_weights": [{"sigmoid": 1.0, "sft": 0.5}],
 }  # fmt: skip
 
 
@@ -155,10 +158,10 @@ def others(name: str, value: Any) -> list[Any]:
         return [word for word in words if word != value]
     if isinstance(value, bool):
         return [not value]
-    if isinstance(value, dict):
-        return [{"correct": 0.5}]
     if name in OTHER:
         return OTHER[name]
+    if isinstance(value, dict):
+        return [{"correct": 0.5}]
     return [value + 1 if isinstance(value, int) else value / 2 + 0.01]
 
 
@@ -174,6 +177,7 @@ def others(name: str, value: Any) -> list[Any]:
         {"algorithm": "rloo"},
         {"algorithm": "gmpo", "kl_placement": "loss", "beta": 0.1, "use_bias_correction_kl": False},
         *({"algorithm": name} for name in ("sft", "reward-model", "robust-dpo", "dpo", "kto", "simpo", "cpo")),
+        *({"algorithm": name} for name in ("discopop", "aot")),
     ],
 )
 def test_no_setting_is_passed_over_in_silence(base: Given) -> None:

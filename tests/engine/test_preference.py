@@ -20,8 +20,9 @@ from tests.engine import pair_reference, reference
 from tests.engine.conftest import FROM_ANSWERS, SMALL
 
 Start = Callable[..., Any]
-PAIR_LOSSES = [name for name in FROM_ANSWERS if name not in ("reward-model", "sft")]
-IMPROVES = {"simpo": "rewards/margins", "cpo": "nll_loss", "orpo": "log_odds_chosen"}
+IMITATIONS = ["sft", "dft"]
+PAIR_LOSSES = [name for name in FROM_ANSWERS if name not in ("reward-model", *IMITATIONS)]
+IMPROVES = {"simpo": "rewards/margins", "alphapo": "rewards/margins", "cpo": "nll_loss", "orpo": "log_odds_chosen"}
 pytestmark = pytest.mark.usefixtures("opinionated")
 
 
@@ -37,7 +38,7 @@ def _update(records: list[AnyRecord], number: int) -> Update:
     return update
 
 
-@pytest.mark.parametrize("algorithm", [*PAIR_LOSSES, "sft"])
+@pytest.mark.parametrize("algorithm", [*PAIR_LOSSES, *IMITATIONS])
 def test_the_records_of_an_update_equal_the_reference(start: Start, algorithm: str) -> None:
     given = {"algorithm": algorithm, "num_prompts": 4, "learning_rate": 5e-3}
     driver, records = start(**given)
@@ -63,7 +64,12 @@ def test_the_records_of_an_update_equal_the_reference(start: Start, algorithm: s
         ref = [everyone[i] for i in step.rows]
     rows = list(zip(own, ref, strict=True))
     z = step.metrics.get("kto/kl", 0.0)
-    loss, pulls = pair_reference.whole(settings.loss_type, rows[:4], rows[4:], s, z)
+    weights = None
+    if settings.use_weighting:
+        everyone = reference.split(step.weights, np.concatenate([[0], np.cumsum(lengths)]))
+        weights = np.array([row[0] for row in everyone[:4]])
+        assert all(np.ptp(row) == 0 for row in everyone)
+    loss, pulls = pair_reference.whole(settings.loss_type, rows[:4], rows[4:], s, z, weights)
     assert step.metrics["loss"] == pytest.approx(loss, abs=1e-5)
     np.testing.assert_allclose(step.dloss_dlogp, np.concatenate(pulls), atol=1e-5)
     np.testing.assert_allclose(
@@ -72,14 +78,19 @@ def test_the_records_of_an_update_equal_the_reference(start: Start, algorithm: s
     )  # fmt: skip
     np.testing.assert_allclose(credited.advantages, update.pull(), atol=1e-4)
     assert np.abs(step.importance_ratio - 1).max() < 1e-4
-    if algorithm == "sft":
+    if algorithm in IMITATIONS:
         assert step.margins is None
         return
-    name = "sigmoid" if settings.loss_type == "ipo" else settings.loss_type
-    rewards = [settings.beta * pair_reference.score(name, o, r) for o, r in rows]
+    shared = 2 * [min(*pair) for pair in zip(lengths[:4], lengths[4:], strict=True)]
+    rewards = [
+        settings.beta * pair_reference.rewarded(settings.loss_type, *row, s, k)
+        for row, k in zip(rows, shared, strict=True)
+    ]
     np.testing.assert_allclose(step.margins, np.subtract(rewards[:4], rewards[4:]), atol=1e-5)
     assert step.metrics["rewards/margins"] == pytest.approx(np.mean(step.margins), abs=1e-5)
     implicit = reference.split(LENSES["implicit_reward"].values(update), sampled.offsets)
+    if settings.alpha:  # tokens have shares of log p, which AlphaPO then bends
+        rewards = [settings.beta * o.mean() for o, _ in rows]
     np.testing.assert_allclose([implicit[i].sum() for i in step.rows], rewards, atol=1e-5)
 
 

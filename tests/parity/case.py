@@ -19,12 +19,16 @@ Pairs = dict[str, tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Case:
-    """One configuration of both sides; `row` is where the table counts it, `compare` gives the pairs for a seed."""
+    """One configuration of both sides; `row` is where the table counts it, `compare` gives the pairs for a seed.
+
+    `dtypes` are the precisions that the other side has.
+    """
 
     row: str
     against: str
     name: str
     compare: Callable[[torch.dtype, int], Pairs]
+    dtypes: tuple[torch.dtype, ...] = tuple(LIMITS)
 
     def differences(self, dtype: torch.dtype, seed: int) -> dict[str, float]:
         """By quantity, the largest |ours − theirs| / max(1, |theirs|)."""

@@ -21,6 +21,7 @@ with warnings.catch_warnings():
     from trl import DPOTrainer, KTOTrainer, RewardTrainer, SFTTrainer
     from trl.experimental.cpo import CPOTrainer
     from trl.experimental.orpo import ORPOTrainer
+    from trl.experimental.tpo import TPOTrainer
 
 
 class Table(nn.Module):
@@ -42,39 +43,62 @@ class Table(nn.Module):
         zeros = torch.zeros_like(own)
         return SimpleNamespace(
             log_probs=torch.where(scored, own, 0.0), label_mask=scored,
-            entropy=zeros, mean_logits=zeros, is_top1=zeros.bool(),
+            log_sum_sq_probs=(2 * logprobs).logsumexp(-1), entropy=zeros, mean_logits=zeros, is_top1=zeros.bool(),
         )  # fmt: skip
 
 
-def dpo(p: Pairs, loss_type: str, beta: float, label_smoothing: float = 0.0) -> dict[str, Tensor]:
-    """DPOTrainer's loss, its gradient by the logits, and its logged rewards."""
-    own = {"loss_types": [loss_type], "loss_weights": [1.0], "beta": beta, "label_smoothing": label_smoothing}
-    own |= {"f_divergence_type": "reverse_kl", "ref_model": Table(p.ref_logits)}
+class _Rows(nn.Module):
+    """A table some of whose rows are asked for several times."""
+
+    def __init__(self, table: Table, rows: Tensor) -> None:
+        super().__init__()
+        self.table, self.rows = table, rows
+
+    def forward(self, **given: Any) -> SimpleNamespace:
+        return SimpleNamespace(logits=self.table(**given).logits[self.rows])
+
+
+def dpo(p: Pairs, loss_type: str | list[str], **given: Any) -> dict[str, Tensor]:
+    """DPOTrainer's loss, its gradient by the logits, and its logged rewards; `given` are fields of DPOConfig."""
+    types = [loss_type] if isinstance(loss_type, str) else loss_type
+    own: dict[str, Any] = {"label_smoothing": 0.0, "f_divergence_type": "reverse_kl", "f_alpha_divergence_coef": 0.5}
+    own |= {"loss_weights": [1.0] * len(types)} | given | {"loss_types": types, "ref_model": Table(p.ref_logits)}
+    own["args"] = SimpleNamespace(discopop_tau=given.get("discopop_tau", 0.05), gradient_checkpointing_kwargs=None)
     trainer = _bare(DPOTrainer, **own)
     inputs = {"input_ids": p.ids, "attention_mask": p.attention, "completion_mask": p.mask.long()}
     return _differentiated(trainer, p.logits, lambda model: trainer._compute_loss(model, inputs, False))
 
 
-def kto(p: Pairs, beta: float, desirable_weight: float, undesirable_weight: float) -> dict[str, Tensor]:
+def kto(
+    p: Pairs, beta: float, desirable_weight: float, undesirable_weight: float, loss_type: str = "kto"
+) -> dict[str, Tensor]:
     """KTOTrainer's; chosen completions are the desirable ones, the mismatched logits are those of its KL term."""
     trainer = _bare(
-        KTOTrainer, loss_type="kto", beta=beta, calculate_KL=True, ref_model=Table(p.ref_mismatched, p.ref_logits),
+        KTOTrainer, loss_type=loss_type, beta=beta, calculate_KL=loss_type == "kto",
         desirable_weight=desirable_weight, undesirable_weight=undesirable_weight,
     )  # fmt: skip
+    trainer.ref_model = Table(*([p.ref_mismatched] if trainer.calculate_KL else []), p.ref_logits)
     inputs = {"input_ids": p.ids, "attention_mask": p.attention, "completion_mask": p.mask.long()}
     inputs |= {f"KL_{name}": value for name, value in inputs.items()}
     inputs["label"] = torch.arange(2 * PAIRS) < PAIRS
-    before = (p.mismatched,)
+    before = (p.mismatched,) if trainer.calculate_KL else ()
     return _differentiated(trainer, p.logits, lambda model: trainer._compute_loss(model, inputs, False), before)
 
 
-def cpo(p: Pairs, loss_type: str, beta: float, cpo_alpha: float, simpo_gamma: float = 0.5) -> dict[str, Tensor]:
-    """CPOTrainer's, with loss_type="simpo" SimPO's."""
-    trainer = _bare(
-        CPOTrainer, loss_type=loss_type, beta=beta, cpo_alpha=cpo_alpha, simpo_gamma=simpo_gamma, alpha=0.0,
-        label_smoothing=0.0,
-    )  # fmt: skip
-    return _paired(trainer, p)
+def cpo(p: Pairs, loss_type: str, **given: Any) -> dict[str, Tensor]:
+    """CPOTrainer's, with loss_type="simpo" SimPO's; `given` are fields of CPOConfig."""
+    own: dict[str, Any] = {"simpo_gamma": 0.5, "alpha": 0.0, "label_smoothing": 0.0}
+    return _paired(_bare(CPOTrainer, loss_type=loss_type, **own | given), p)
+
+
+def tpo(p: Pairs, loss_type: str, **given: Any) -> dict[str, Tensor]:
+    """TPOTrainer's, where the answer to imitate is the chosen one."""
+    own: dict[str, Any] = {"tpo_l_gamma": 0.5, "label_smoothing": 0.0}
+    trainer = _bare(TPOTrainer, loss_type=loss_type, **own | given)
+    third = torch.cat([torch.arange(2 * PAIRS), torch.arange(PAIRS)]) if trainer.tpo_alpha else torch.arange(2 * PAIRS)
+    inputs = {"input_ids": p.ids, "attention_mask": p.attention, "completion_mask": p.mask.long()}
+    inputs = {name: value[third] for name, value in inputs.items()}
+    return _differentiated(trainer, p.logits, lambda model: trainer._compute_loss(_Rows(model, third), inputs, False))
 
 
 def orpo(p: Pairs, beta: float) -> dict[str, Tensor]:
@@ -89,11 +113,11 @@ def reward(p: Pairs, margin: bool, center: float | None) -> dict[str, Tensor]:
     return _differentiated(trainer, p.scores[:, None], lambda model: trainer.compute_loss(model, inputs))
 
 
-def sft(p: Pairs) -> dict[str, Tensor]:
+def sft(p: Pairs, loss_type: str = "nll") -> dict[str, Tensor]:
     """SFTTrainer's on all completions, prompts read and not learnt."""
     trainer = _bare(
         SFTTrainer, compute_loss_func=None, label_smoother=None,
-        args=SimpleNamespace(loss_type="nll", average_tokens_across_devices=False),
+        args=SimpleNamespace(loss_type=loss_type, average_tokens_across_devices=False),
     )  # fmt: skip
     inputs = {"input_ids": p.ids, "attention_mask": p.attention, "labels": p.ids.where(p.mask, -100)}
     return _differentiated(trainer, p.logits, lambda model: trainer.compute_loss(model, inputs))

@@ -9,7 +9,7 @@ from typing import Any
 _WORDS = {
     "−": "-", "·": "*", "²": "**2", "³": "**3", "≥": ">=", "≤": "<=", "log σ(": "log_sigmoid(", "log W": "log_W",
     "ℓ_old": "l_old", "ℓ_ref": "l_ref", "ℓ": "l",
-    "log odds of exp(": "odds_of(",
+    "log odds of exp(": "odds_of(", "′": "_ranked",
 }  # fmt: skip
 
 

@@ -36,6 +36,14 @@ UNLIKE_PUBLISHED = {
     "rlhf-ppo": ["β stays {beta:g}", "kl_ctrl=ziegler"],
     "ipo": ["averaged over tokens", "sums them"],
     **{key: ["set it to about 0.1", "in the book it follows every step"] for key in ("sarsa", "q-learning")},
+    "dpo-norm": ["in the paper it is 5", "β is {beta:g}"],
+    "discopop": ["in the paper it is 0.05", "β is {beta:g}"],
+    "nca": ["in the paper it is 0.01", "β is {beta:g}"],
+    "bco": ["not shifted", "subtracts δ"],
+    "mpo": ["not shifted", "running mean"],
+    "sppo": ["with probability 1", "estimates the probability"],
+    "online-dpo": ["gold score labels", "language model compares"],
+    "alphapo": ["β is {beta:g} and γ {simpo_gamma:g}", "β is 2.5 and γ 0.1"],
     "simpo": ["2 to 2.5", "γ/β is 0.1 to 0.8", "β is {beta:g} and γ {simpo_gamma:g}"],
 }
 """What the sentence has to say: the papers' values, and ours as the settings have them."""

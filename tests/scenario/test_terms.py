@@ -7,6 +7,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.equations import difference, equation, terms
 from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.pair_losses import IMITATIONS
 from rlplay.algorithms.setting_values import choices
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.trl_verl import loss_type, trainer
@@ -18,7 +19,8 @@ AXES = (
 )  # fmt: skip
 
 
-FIXED = ("policy_gradient", "sft", "reward", *VALUE_LOSSES)
+FIXED = ("policy_gradient", *IMITATIONS, "reward", *VALUE_LOSSES)
+DPO = {"loss_type": "sigmoid", "beta": 0.1}
 
 
 def equation_text(**given) -> str:
@@ -74,6 +76,16 @@ def test_every_choice_of_an_axis_reads_differently(axis):
         ("cpo_alpha", 0.5, {"loss_type": "cpo", "beta": 0.1}),
         ("desirable_weight", 2.0, {"loss_type": "kto", "beta": 0.1}),
         ("undesirable_weight", 2.0, {"loss_type": "kto", "beta": 0.1}),
+        ("loss_weights", {"sigmoid": 0.8, "sft": 1.0}, DPO),
+        ("loss_weights", {"sigmoid": 1.0, "aot": 0.5}, {**DPO, "loss_weights": {"sigmoid": 1.0}}),
+        ("answers_of", "policy", DPO),
+        ("f_divergence_type", "forward_kl", DPO),
+        ("f_alpha_divergence_coef", 0.3, {**DPO, "f_divergence_type": "alpha_divergence"}),
+        ("ld_alpha", 0.3, DPO),
+        ("ld_alpha", 0.3, {**DPO, "loss_type": "aot"}),
+        ("use_weighting", True, DPO),
+        ("discopop_tau", 0.1, {**DPO, "loss_type": "discopop"}),
+        ("alpha", 0.3, {"loss_type": "simpo", "beta": 0.1}),
         ("labeller", "user", {"loss_type": "sft"}),
         ("center_rewards_coefficient", 0.1, {"loss_type": "reward"}),
         ("exploration_rate", 0.3, {"loss_type": "sarsa"}),

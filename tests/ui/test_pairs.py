@@ -101,8 +101,9 @@ def test_a_tie_has_no_loss_of_its_own():
     update = Update(1)
     for record in records():
         update.add(record)
-    assert pair_scores(update, 0, "sigmoid").chosen
-    assert [pair_scores(update, completion, "sigmoid") for completion in (2, 3, 6)] == [None] * 3
+    dpo = resolve({"algorithm": "dpo"})
+    assert pair_scores(update, 0, dpo).chosen
+    assert [pair_scores(update, completion, dpo) for completion in (2, 3, 6)] == [None] * 3
 
 
 @pytest.mark.parametrize("algorithm", ["dpo", "kto", "simpo", "orpo", "sft"])

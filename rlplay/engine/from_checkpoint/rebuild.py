@@ -157,7 +157,7 @@ def _rows(plan: Plan, reader: RunReader, model: str, settings: Settings) -> tupl
     tokenizer = _tokenizer(Path(model) / "base" if plan.checkpoint.base else Path(model))
     ends = frozenset(reader.started.ends) | {tokenizer.eos_token_id}
     prompts = recorded_prompts(reader, plan.update, given)
-    rows = rows_of(prompts, tokenizer, ends, (plan.settings.loss_type == "sft") if given else None)
+    rows = rows_of(prompts, tokenizer, ends, (plan.settings.kind == "imitation") if given else None)
     if not rows.rows:
         raise ValueError(
             f"none of the {len(prompts):,} recorded prompts can be rebuilt: the tokenizer of "

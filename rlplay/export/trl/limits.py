@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rlplay.algorithms.pair_losses import mixture
 from rlplay.algorithms.setting_values import written
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.trl_verl import trainer_of
@@ -54,6 +55,8 @@ def _unsupported(s: Settings) -> Iterator[str]:
         yield _without_trainer(s)
     elif s.loss_type == "policy_gradient":
         yield from _corrections(s, found[0])
+    elif s.use_weighting and "sft" in s.loss_weights:
+        yield "use_weighting=on with sft in loss_weights: TRL's DPOTrainer raises an error at the two together"
     if found is not None and found[0] in ("GRPOTrainer", "GMPOTrainer"):
         yield from _advantages(s)
         if found[0] == "GMPOTrainer":
@@ -75,7 +78,7 @@ def _paid(s: Settings, found: tuple[str, str] | None) -> Iterator[str]:
 
 def _without_trainer(s: Settings) -> str:
     """The setting for which TRL has no trainer."""
-    if s.loss_type == "sigmoid":
+    if "sigmoid" in mixture(s):
         return (
             f"label_smoothing={written(s.label_smoothing)}: TRL's DPOTrainer smooths no labels with loss_type=sigmoid"
         )

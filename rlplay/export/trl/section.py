@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rlplay.algorithms.named import title
 from rlplay.algorithms.own_choices import names_file
+from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
 from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.export.trl.answer_configs import answer_fields
@@ -119,9 +120,9 @@ def _rows(stage: PlayedStage) -> Iterator[str]:
     else:
         yield note(f"TRL neither samples nor labels pairs: these {stage.recorded} are from the run{stage.thinned}")
         yield f"rows = for_trl.recorded_answers(RUN, task, first={stage.first}, last={stage.last})"
-    if settings.loss_type == "sft":
+    if settings.kind == "imitation":
         yield "rows = for_trl.imitated(rows)"
-    if settings.loss_type == "kto":
+    if settings.loss_type in PAIR_LOSSES and PAIR_LOSSES[settings.loss_type].alone:
         yield f"rows = for_trl.one_by_one(rows, pairs_at_once={settings.num_prompts // settings.num_minibatches})"
 
 

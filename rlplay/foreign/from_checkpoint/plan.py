@@ -102,8 +102,9 @@ def _checked(reader: RunReader, settings: Settings, near: Update) -> Settings:
         raise ForeignRunError(
             f"{reader.path.stem}: the recorder did not know the loss of {who}, so rlplay cannot train it"
         )
-    if settings.loss_type in ("kto", "reward"):
-        kind = "single answers without pairs" if settings.loss_type == "kto" else "a scoring head instead of a policy"
+    alone = settings.loss_type in PAIR_LOSSES and PAIR_LOSSES[settings.loss_type].alone
+    if alone or settings.kind == "reward model":
+        kind = "single answers without pairs" if alone else "a scoring head instead of a policy"
         raise ForeignRunError(f"{reader.path.stem}: {who} trains {kind}, which cannot be rebuilt from a checkpoint yet")
     sampled = near.sampled
     if settings.rewarded and sampled is not None and not sampled.mask.all():
@@ -197,7 +198,7 @@ def _rebuilt(found: Plan) -> Iterator[str]:
     yield f"weights of {checkpoint.path.name}, step {checkpoint.step:,}, at the end of update {found.update:,}"
     sampled = f" × {s.num_generations} answers of up to {s.max_completion_length} tokens" if s.rewarded else ""
     heat = f", temperature {compact(s.temperature)}" if s.rewarded else ""
-    beta = "" if s.loss_type == "sft" else f", beta {compact(s.beta)}"
+    beta = "" if s.kind == "imitation" else f", beta {compact(s.beta)}"
     yield f"settings: {s.algorithm}, {s.num_prompts} prompts{sampled}{heat}{beta}"
     left = max(0, checkpoint.planned - checkpoint.step)
     schedule = "" if s.lr_scheduler_type == "constant" else f" with {left:,} steps of the schedule left"

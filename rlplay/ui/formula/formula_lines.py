@@ -77,7 +77,10 @@ class TokenNumbers:
 class PairScores:
     """The comparison of a token's answer: whether it is the chosen one, and the scores s of both answers.
 
-    `baseline` is KTO's z; `margin` is the score gap that a reward model should reach. None if the loss does not use it.
+    `baseline` is KTO's z; `margin` is the score gap that a reward model should reach; `lengths` are the tokens of both
+    answers, `weight` is that of the pair. None if the loss does not use it. `minibatch` has numbers of all pairs of the
+    optimizer step, where they are compared with each other, by the names of `pair_equations.SYMBOLS`, and this pair's
+    are at `place`.
     """
 
     chosen: bool
@@ -85,6 +88,10 @@ class PairScores:
     other: float | None = None
     baseline: float | None = None
     margin: float = 0.0
+    lengths: tuple[int, int] = (1, 1)
+    weight: float | None = None
+    minibatch: Mapping[str, Array] | None = None
+    place: int = 0
 
 
 def bounds(s: Settings) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own_choices import allow_all, functions_in, is_own
+from rlplay.algorithms.pair_losses import IMITATIONS
 from rlplay.algorithms.setting_values import choices, shown
 from rlplay.algorithms.settings import CHOICES, LossType, Settings, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
@@ -233,7 +234,7 @@ def _of_rewards(knob: Knob, loss_type: LossType) -> bool:
     if loss_type in VALUE_LOSSES:
         return knob.group not in ("algorithm", "sampling") and knob.name not in _OF_VALUES
     if knob.name == "beta":
-        return loss_type in ("sft", "reward")
+        return loss_type in IMITATIONS or loss_type == "reward"
     if knob.name == "reward_weights":
         return False
     of_an_axis = knob.group == "update" and knob.needs is not None and knob.needs[0] in CHOICES

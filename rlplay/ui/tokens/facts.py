@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlplay.algorithms.settings import LossType
+from rlplay.algorithms.settings import Settings
 from rlplay.trace.answers import advantages
 from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.one_answer import one_answer
@@ -184,8 +184,9 @@ class AnswerFacts:
     def _last_step(self) -> dict[str, Array | None]:
         return {name: self.update.latest_step(name) for name in OF_TOKENS[Stepped]}
 
-    def numbers(self, token: int, loss_type: LossType = "policy_gradient") -> TokenNumbers:
-        """The inputs of the objective's formula for one token, from the last optimizer step that included it."""
+    def numbers(self, token: int, settings: Settings | None = None) -> TokenNumbers:
+        """The inputs of the objective's formula for one token, from the last optimizer step that included it; with the
+        `settings` also those of its pair."""
         last = {name: value_at(values, token) for name, values in self._last_step.items()}
         clip, left_out, credited = last["clip_state"], last["left_out"], self.update.credited
         return TokenNumbers(
@@ -209,7 +210,7 @@ class AnswerFacts:
             baseline=value_at(None if credited is None else credited.baseline, token),
             value=self.value("values", token),
             following=value_at(None if credited is None else credited.following, token),
-            pair=pair_scores(self._whole, self._completion, loss_type),
+            pair=None if settings is None else pair_scores(self._whole, self._completion, settings),
             answer=self._answer,
             place=token,
             reached=self.update.phase,

@@ -181,7 +181,7 @@ marks of the chat template.
         """What the model thought of the token, the chances of others, and why the update moved it."""
         completion, token = place
         width, height = self.scrollable_content_region.size
-        numbers = facts.numbers(token, s.loss_type)
+        numbers = facts.numbers(token, s)
         paragraphs = (thought(facts, token, self._word), reasons(update, completion, facts, token, s, numbers))
         said, why = (folded([(text, self.palette.text)], width, 0) if text else [] for text in paragraphs)
         # Both paragraphs should be in sight with the bars between them.
@@ -216,7 +216,7 @@ marks of the chat template.
         """The formulas, the candidates and all numbers of the token, and its prompt as the model reads it."""
         completion, token = place
         size, sampled = self.scrollable_content_region.size, facts.sampled
-        numbers, maths = facts.numbers(token, s.loss_type), TokenMaths(self.palette, size.width, self._word)
+        numbers, maths = facts.numbers(token, s), TokenMaths(self.palette, size.width, self._word)
         return [
             self._which(sampled, token, True),
             *([Segment(why, self.palette.strong)] for why in why_clipped(s, numbers)[:1]),
