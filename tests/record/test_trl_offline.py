@@ -29,6 +29,7 @@ with warnings.catch_warnings():
         SFTTrainer,
     )
 
+from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.setting_values import decoded
 from rlplay.foreign.recording import Recording
 from rlplay.record.trl import RlplayCallback
@@ -48,15 +49,20 @@ SINGLE = [
 ]
 GIVEN = [{"prompt": p["prompt"], "completion": p["chosen"]} for p in PAIRS]
 TEXTS = [{"text": p["prompt"] + p["chosen"]} for p in PAIRS]
+MPO = {"loss_type": ["sigmoid", "bco_pair", "sft"], "loss_weights": [0.8, 0.2, 1.0], "beta": 0.3}
 CASES: dict[str, tuple[Any, Any, list[dict[str, Any]], dict[str, Any], str]] = {
     "dpo": (DPOTrainer, DPOConfig, PAIRS, {"beta": 0.3}, "pairs"),
     "dpo, gradient accumulation": (DPOTrainer, DPOConfig, PAIRS, {"gradient_accumulation_steps": 2}, "pairs"),
     "ipo": (DPOTrainer, DPOConfig, PAIRS, {"loss_type": ["ipo"]}, "pairs"),
+    "aot": (DPOTrainer, DPOConfig, PAIRS, {"loss_type": ["aot"], "beta": 0.3}, "pairs"),
+    "mpo": (DPOTrainer, DPOConfig, PAIRS, MPO, "pairs"),
     "dpo, one log for three updates": (DPOTrainer, DPOConfig, PAIRS, {"logging_steps": 3}, "pairs"),
     "dpo, reference computed before": (DPOTrainer, DPOConfig, PAIRS, {"precompute_ref_log_probs": True}, "pairs"),
     "kto": (KTOTrainer, KTOConfig, SINGLE, {"desirable_weight": 1.5}, "pairs"),
     "sft": (SFTTrainer, SFTConfig, GIVEN, {}, "imitation"),
     "sft, gradient accumulation": (SFTTrainer, SFTConfig, GIVEN, {"gradient_accumulation_steps": 2}, "imitation"),
+    "dft": (SFTTrainer, SFTConfig, GIVEN, {"loss_type": "dft"}, "imitation"),
+    "apo_zero_unpaired": (KTOTrainer, KTOConfig, SINGLE, {"loss_type": "apo_zero_unpaired"}, "pairs"),
     "sft on texts": (SFTTrainer, SFTConfig, TEXTS, {}, "imitation"),
     "reward": (RewardTrainer, RewardConfig, PAIRS, {"center_rewards_coefficient": 0.1}, "reward model"),
 }
@@ -94,7 +100,8 @@ class Spy:
         own = self._logprobs(trainer.model, inputs).requires_grad_()
         kept |= {"mask": mask[:, 1:], "logprobs": own.detach()}
         if isinstance(trainer, SFTTrainer):
-            loss = -(own * mask[:, 1:]).sum() / items * trainer.accelerator.num_processes
+            weights = own.detach().exp() if trainer.args.loss_type == "dft" else 1.0
+            loss = -(weights * own * mask[:, 1:]).sum() / items * trainer.accelerator.num_processes
         else:
             if not trainer.precompute_ref_logps:
                 kept["reference"] = self._logprobs(trainer.ref_model, inputs)
@@ -114,6 +121,9 @@ class Spy:
         else:
             reference = (kept["reference"] * mask).sum(1)
         ratios, steps = (own * mask).sum(1) - reference, trainer.current_gradient_accumulation_steps
+        if "label" in inputs and trainer.loss_type == "apo_zero_unpaired":
+            ahead = torch.where(inputs["label"].bool(), ratios, -ratios)
+            return (1 - torch.sigmoid(trainer.beta * ahead)).mean() / steps
         if "label" in inputs:
             other = {k.removeprefix("KL_"): v for k, v in inputs.items() if k.startswith("KL_")}
             inside = other["completion_mask"][:, 1:]
@@ -127,6 +137,15 @@ class Spy:
             won, lost = (ratios / mask.sum(1)).chunk(2)
             return ((won - lost - 1 / (2 * trainer.beta)) ** 2).mean() / steps
         won, lost = ratios.chunk(2)
+        if trainer.loss_types == ["aot"]:
+            policy, old = ((each * mask).sum(1).chunk(2) for each in (own, kept["reference"]))
+            gaps = [torch.sort(chosen - rejected).values for chosen, rejected in (policy, old)]
+            return -logsigmoid(trainer.beta * (gaps[0] - gaps[1])).mean() / steps
+        if trainer.loss_types == MPO["loss_type"]:
+            each = 0.8 * logsigmoid(trainer.beta * (won - lost))
+            each = each + 0.2 * (logsigmoid(trainer.beta * won) + logsigmoid(-trainer.beta * lost))
+            imitated = (own * mask)[: len(won)].sum() / mask[: len(won)].sum()
+            return -(each.mean() + imitated) / steps
         return -logsigmoid(trainer.beta * (won - lost)).mean() / steps
 
     @torch.no_grad()
@@ -228,7 +247,7 @@ def _compare_tokens(sampled: Sampled, step: Stepped, own: list[dict[str, Any]]) 
 
 
 def _compare_roles(sampled: Sampled, scored: Scored, case: str) -> None:
-    if case.startswith(("dpo", "ipo", "reward")):
+    if case.startswith(("dpo", "ipo", "aot", "mpo", "reward")):
         for group in range(len(sampled.prompts)):
             assert sorted(scored.roles[i] for i in np.flatnonzero(sampled.group == group)) == ["chosen", "rejected"]
     else:
@@ -278,11 +297,12 @@ def test_the_recording_does_not_change_the_training(tmp_path: Path) -> None:
 def test_a_loss_that_rlplay_lacks_is_recorded_without_a_formula(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    CASES["apo"] = (DPOTrainer, DPOConfig, PAIRS, {"loss_type": ["apo_zero"], "beta": 0.3}, "pairs")
+    options = {"loss_type": ["aot"], "gradient_accumulation_steps": 2, "beta": 0.3}  # which sorts each half by itself
+    CASES["aot"] = (DPOTrainer, DPOConfig, PAIRS, options, "pairs")
     try:
-        _, spy = trained("apo", tmp_path)
+        _, spy = trained("aot", tmp_path)
     finally:
-        del CASES["apo"]
+        del CASES["aot"]
     line = "rlplay: the recorder does not know the loss of this DPOTrainer: no formulas and no clipping are shown"
     assert line in capfd.readouterr().err.splitlines()
     reading = Recording(tmp_path / "rec")
@@ -291,11 +311,34 @@ def test_a_loss_that_rlplay_lacks_is_recorded_without_a_formula(
     np.testing.assert_allclose(of(reading.fresh(), 1, Stepped).logprobs, flat(spy.passes[:1], "logprobs"), **CLOSE)
 
 
-def test_options_that_change_the_loss_leave_it_without_a_formula(tmp_path: Path) -> None:
-    changed = {"ld_alpha": 0.5, "use_weighting": True, "f_divergence_type": "forward_kl"}
-    for name, value in changed.items():
-        trainer = _dpo({name: value}, tmp_path / name)
-        assert "algorithm" not in settings_of(trainer, recognise(trainer)), name
+OF_DPO: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"ld_alpha": 0.5}, {"algorithm": "dpo", "ld_alpha": 0.5}),
+    ({"use_weighting": True}, {"algorithm": "dpo", "use_weighting": True}),
+    ({"f_divergence_type": "forward_kl"}, {"algorithm": "dpo", "f_divergence_type": "forward_kl"}),
+    ({"loss_type": ["discopop"], "discopop_tau": 0.2}, {"algorithm": "discopop", "discopop_tau": 0.2}),
+    ({"loss_type": ["exo_pair"], "label_smoothing": 0.01}, {"algorithm": "exo", "label_smoothing": 0.01}),
+    ({"loss_type": ["sigmoid", "bco_pair", "sft"], "loss_weights": [0.8, 0.2, 1.0]},
+     {"algorithm": "mpo", "loss_type": "sigmoid", "loss_weights": {"sigmoid": 0.8, "bco_pair": 0.2, "sft": 1.0}}),
+    ({"loss_type": ["sft", "ipo"]},
+     {"algorithm": "mpo", "loss_type": "ipo", "loss_weights": {"sft": 1.0, "ipo": 1.0}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "wanted"), OF_DPO, ids=str)
+def test_the_options_of_dpo_are_settings(options: dict[str, Any], wanted: dict[str, Any], tmp_path: Path) -> None:
+    trainer = _dpo(options, tmp_path)
+    found = settings_of(trainer, recognise(trainer))
+    assert {name: found[name] for name in wanted} == wanted
+    assert resolve({name: found[name] for name in found if name in wanted or name == "beta"}).kind == "pairs"
+
+
+@pytest.mark.parametrize("loss_type", [["sft"], ["sigmoid", "robust"]], ids=str)
+def test_a_sum_of_losses_that_rlplay_lacks_has_no_formula(loss_type: list[str], tmp_path: Path) -> None:
+    trainer = _dpo({"loss_type": loss_type, "label_smoothing": 0.1}, tmp_path)
+    assert "algorithm" not in settings_of(trainer, recognise(trainer))
+
+
+def test_smoothing_that_the_loss_does_not_read_is_left_out(tmp_path: Path) -> None:
     trainer = _dpo({"label_smoothing": 0.2}, tmp_path / "smooth")  # which TRL's sigmoid loss does not read
     settings = settings_of(trainer, recognise(trainer))
     assert settings["algorithm"] == "dpo"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES, PairLoss
 from rlplay.algorithms.settings import ANY_LOSS, Settings
 from rlplay.record.trl.trainer_kind import KnownTrainer
 from rlplay.trace.kinds import SomeSettings
@@ -16,16 +18,10 @@ _AGGREGATIONS = {
 """How GRPOTrainer aggregates tokens, by loss_type."""
 _PRESETS = ("cispo", "sapo", "vespo")
 """The values of loss_type that are surrogates; the others are PPO's."""
-_OF_TRAINERS = {
-    "DPOTrainer": {"sigmoid": "dpo", "robust": "robust-dpo", "ipo": "ipo", "hinge": "hinge"},
-    "KTOTrainer": {"kto": "kto"},
-    "SFTTrainer": {"nll": "sft"},
-    "RewardTrainer": {"None": "reward-model"},
-}
-"""The presets for the trainers that learn from given answers, by loss_type."""
+_ALONE = {"RewardTrainer": "None"}
+"""What stands for the loss_type of a trainer that has none."""
 _NEUTRAL: dict[str, dict[str, Any]] = {
     "GRPOTrainer": {"use_adaptive_entropy": False},
-    "DPOTrainer": {"ld_alpha": None, "use_weighting": False, "f_divergence_type": "reverse_kl", "loss_weights": None},
     "RLOOTrainer": {"normalize_advantages": False, "reward_clip_range": None},
     "SFTTrainer": {"label_smoothing_factor": 0.0},
 }
@@ -40,9 +36,10 @@ def settings_of(trainer: Any, known: KnownTrainer) -> SomeSettings:
     algorithm = _algorithm(trainer, known)
     names = Settings.__struct_fields__ if algorithm else ANY_LOSS
     named = {name: _word(getattr(trainer.args, name)) for name in names if hasattr(trainer.args, name)}
-    named.pop("loss_type", None)
-    if algorithm.get("algorithm") in ("dpo", "ipo", "hinge"):
-        named.pop("label_smoothing", None)  # which these losses of TRL do not read
+    for name in ("loss_type", "loss_weights"):  # TRL's lists of them are in the algorithm
+        named.pop(name, None)
+    if not any("label_smoothing" in loss.reads for loss in _smoothed(trainer.args)):
+        named.pop("label_smoothing", None)
     return {**{name: value for name, value in named.items() if _plain(value)}, **_batch(trainer, known), **algorithm}
 
 
@@ -62,9 +59,50 @@ def _algorithm(trainer: Any, known: KnownTrainer) -> SomeSettings:
             return {}
         algorithm = loss if loss in _PRESETS else "grpo"
         return {"algorithm": algorithm, "kl_placement": "loss", "aggregation": _AGGREGATIONS[loss]}
-    word = "+".join(loss) if isinstance(loss, list) else str(loss)
-    algorithm = _OF_TRAINERS[known.kind].get(word)
+    return _of_pairs(trainer, loss) if isinstance(loss, list) else _named(known.kind, str(loss))
+
+
+def _named(kind: str, loss: str) -> SomeSettings:
+    """The preset of a trainer's only loss; empty if there is none."""
+    algorithm = _presets(kind).get(loss)
     return {} if algorithm is None else {"algorithm": algorithm}
+
+
+def _presets(kind: str) -> dict[str, str]:
+    """The first preset of each loss of a trainer that learns from given answers, by TRL's loss_type."""
+    found: dict[str, str] = {}
+    for preset in PRESETS.values():
+        word = preset.axes["loss_type"]
+        row = PAIR_LOSSES.get(word) or IMITATIONS.get(word)
+        trainer, _, loss = ("" if row is None else row.trl).partition(" ")
+        if trainer == kind:
+            found.setdefault(loss or _ALONE[kind], preset.name)
+    return found
+
+
+def _smoothed(args: Any) -> list[PairLoss]:
+    """The losses on pairs of which some read label_smoothing in TRL, too: its sigmoid does not."""
+    losses = getattr(args, "loss_type", None)
+    every = losses if isinstance(losses, list) else []
+    return [PAIR_LOSSES[each] for each in every if each in PAIR_LOSSES and each != "sigmoid"]
+
+
+def _of_pairs(trainer: Any, losses: list[str]) -> SomeSettings:
+    """The axes of DPOTrainer's one loss, or of several with their weights; empty if rlplay has no such sum."""
+    args, presets = trainer.args, _presets("DPOTrainer")
+    pairs = [each for each in losses if each != "sft"]
+    if not pairs or len({*losses}) < len(losses) or not presets.keys() >= {*pairs}:
+        return {}
+    smoothed = [each for each in _smoothed(args) if "label_smoothing" in each.reads]
+    if "sigmoid" in pairs and smoothed and args.label_smoothing:  # rlplay's sigmoid would read it
+        return {}
+    parts = args.gradient_accumulation_steps > 1 or trainer.accelerator.num_processes > 1
+    if parts and any(PAIR_LOSSES[each].ranked for each in pairs):  # it sorts each part by itself
+        return {}
+    weights = dict(zip(losses, args.loss_weights or [1.0] * len(losses), strict=True))
+    if weights == {pairs[0]: 1.0}:
+        return {"algorithm": presets[pairs[0]]}
+    return {"algorithm": "mpo", "loss_type": pairs[0], "loss_weights": weights}
 
 
 def _batch(trainer: Any, known: KnownTrainer) -> SomeSettings:
