@@ -155,7 +155,8 @@ _ROWS = (
            "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "
            "moved yet, and for a surrogate that does not clip."),
     Metric("clip_ratio/high_mean", "Clipped high",
-           "share of tokens with A > 0 and ratio > 1 + ε_high; in GMPO, ℓ − ℓ_old > ε_high; in DPPO, p > p_old + ε_high", "",
+           "share of tokens with A > 0 and ratio > 1 + ε_high; in GMPO, ℓ − ℓ_old > ε_high; in DPPO, "
+           "p > p_old + ε_high", "",
            "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "
            "moved yet, and for a surrogate that does not clip."),
     Metric("clip_ratio/region_mean", "Clipped", "share of tokens clipped low or high: no surrogate gradient", "",
