@@ -5,10 +5,11 @@ import numpy as np
 
 from rlplay.algorithms.apply import resolve
 from rlplay.trace.update import Update
+from rlplay.ui.curves.first_views import overview
 from rlplay.ui.words.samplers import gap_in_words, sampled_by, sampler_apart
 from tests.apart import records_apart, update_apart
 from tests.recorded import synthetic_update
-from tests.ui.stage import on_screen, pressed, settled
+from tests.ui.stage import on_screen, pressed, settled, shown
 
 OWN = resolve({"algorithm": "grpo", "sampler_dtype": "bfloat16", "sampler_lag": 4})
 
@@ -69,3 +70,27 @@ async def test_sampler_and_teacher_have_a_column_beside_the_policy():
             share = float(np.exp(values[at]))
             assert cell in ("<.01", "1.00") or abs(float(cell) - share) <= 0.0051
         assert "sampled by the newest weights" in text
+
+
+def test_the_mismatch_of_the_run_comes_before_its_kl_to_the_reference():
+    plain, apart = overview(OWN), overview(OWN, mismatch="mismatch_kl")
+    assert [view.metrics[0] for view in apart if view.metrics] == ["reward", "mismatch_kl", *plain_rest(plain)]
+    assert apart[1].metrics == ("mismatch_kl", "kl")
+    assert overview(OWN, mismatch="") == plain
+
+
+def plain_rest(views):
+    return [view.metrics[0] for view in views if view.metrics][2:]
+
+
+async def test_header_narrator_and_curves_say_that_another_policy_samples():
+    async with on_screen(size=(160, 45)) as (app, source, pilot):
+        records = records_apart(6)
+        finished = records[-1]
+        records[-1] = msgspec.structs.replace(finished, metrics=finished.metrics | {"mismatch_kl": 0.02})
+        source.records(records)
+        source.status(6)
+        await settled(pilot)
+        assert "sampler: 1." in app.panels.header.render().plain
+        assert "nats per token from the policy" in shown(app.panels.narrator)
+        assert any("mismatch_kl" in panel.view.metrics for panel in app.panels.curves.seen)

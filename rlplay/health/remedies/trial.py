@@ -17,7 +17,7 @@ UPDATES = 5
 """Updates of a rehearsal: as many as most checks need to see their problem."""
 _DAMAGES: frozenset[Problem] = frozenset({
     "not finite", "step too large", "repetition", "memorised", "entropy", "entropy rises", "kl", "collapse", "spike",
-    "overfit", "displaced", "gamed",
+    "overfit", "displaced", "gamed", "mismatch", "sampler",
 })  # fmt: skip
 """Problems that leave a policy from which no setting brings it back soon: the rehearsal begins before them."""
 

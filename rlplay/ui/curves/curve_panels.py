@@ -150,7 +150,8 @@ class CurvePanels(Widget):
         return self.panels[0].overview == self._overview(settings)
 
     def _overview(self, settings: Settings) -> tuple[View, ...]:
-        return overview(settings, self.details.world, self.details.wanted, self.details.only)
+        details = self.details
+        return overview(settings, details.world, details.wanted, details.only, details.mismatch)
 
     def prepare(self, history: History, live: Update | None, settings: Settings) -> None:
         """Prepare the run so far for `draw_next`, which draws one panel at a time."""

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from rlplay.algorithms.settings import Settings
 from rlplay.ui.held_out.learning_map import LearningMap
-from rlplay.ui.plot.catalogue import ACTION_VALUES, IMITATION, KL, LENGTH, PAIRS, REWARD, SCORES, STEP_KL
+from rlplay.ui.plot.catalogue import (
+    ACTION_VALUES,
+    IMITATION,
+    KL,
+    LENGTH,
+    PAIRS,
+    REWARD,
+    SCORES,
+    STEP_KL,
+    beside_sampler,
+)
 from rlplay.ui.plot.curve_view import CurveView, single
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.trpo_search import Search
@@ -48,16 +58,20 @@ TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 
 
 def overview(
-    settings: Settings, world: World | None = None, panels: Sequence[str] = (), only: Sequence[str] = ()
-) -> tuple[View, ...]:
+    settings: Settings, world: World | None = None, panels: Sequence[str] = (), only: Sequence[str] = (),
+    mismatch: str = "",
+) -> tuple[View, ...]:  # fmt: skip
     """The views for these settings; a world has its map in the second panel, and further maps after the fourth.
 
     Where an update learns from rewards, the scenario's `panels` come first: metrics, pairs of them, names of `NAMED`.
-    A run that has the metrics `only` and no answers has views of these.
+    A run that has the metrics `only` and no answers has views of these. The metric `mismatch` of a sampler that is not
+    the policy comes before the KL to the reference, which is then a sparkline.
     """
     if only:
         return (*of_metrics(only), *OVERVIEW)
     views = _of_algorithm(settings)
+    if mismatch and settings.rewarded:
+        views = tuple(beside_sampler(mismatch) if view in (KL, STEP_KL) else view for view in views)
     if panels and settings.rewarded:
         chosen = tuple(_named(name, views) for name in panels)
         paired = {name for view in chosen if isinstance(view, TwoLines) for name in view.metrics}

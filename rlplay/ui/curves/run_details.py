@@ -27,6 +27,8 @@ class RunDetails:
     """What a lesson asks of a curve, and the learner's prediction."""
     awaited: bool = False
     """Whether the run waits for the user's labels, so that no other key plays on."""
+    mismatch: str = ""
+    """The metric that says how far a sampler is from the policy; empty: they are one."""
     steered: bool = True
     foreign: bool = False
     only: Sequence[str] = ()

@@ -162,6 +162,7 @@ class Refresher(Feature):
                 evaluations=session.run.evaluations,
                 box=None if play.finder.query is None else play.finder.query.box,
                 guess=play.guess,
+                mismatch=_mismatch(session),
                 awaited=bool(session.asks),
                 steered=session.has_engine,
                 foreign=session.run.started is not None and bool(session.run.started.source),
@@ -188,6 +189,17 @@ class Refresher(Feature):
         if news:  # what the user paints is on the map already
             play.app.notify(changes_notice(news), markup=False)
         session.new_changes.clear()
+
+
+_MISMATCHES = ("mismatch_kl", "mismatch_kl/mean", "rollout_corr/k3_kl", "sampling/sampling_logp_difference/mean")
+"""What own runs, prime-rl, verl and TRL call the distance of sampler and policy, the most direct first."""
+
+
+def _mismatch(session: Session) -> str:
+    """The metric that says how far the sampler is from the policy, by its name in this run; "" if they are one."""
+    history, settings = session.run.history, session.settings_of(session.shown)
+    logged = next((name for name in _MISMATCHES if history.latest(name) is not None), "")
+    return logged or "mismatch_kl" * settings.samples_apart
 
 
 def _squares(session: Session) -> Mapping[str, float | str] | None:

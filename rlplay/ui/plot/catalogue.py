@@ -20,6 +20,14 @@ STEP_KL = CurveView(
     ),
 )
 """The two may differ by orders of magnitude, so one is a sparkline."""
+
+
+def beside_sampler(metric: str) -> CurveView:
+    """How far the sampler is from the policy, in place of the KL to the reference."""
+    reference = Trace("kl", "to reference", "spark", estimator_of="kl_estimator")
+    return CurveView(single(metric).title, (Trace(metric), reference))
+
+
 LENGTH = CurveView(
     "Length",
     (Trace("completions/mean_length"), Trace("entropy", "entropy", "spark")),

@@ -25,6 +25,7 @@ from rlplay.ui.motion import SLIDE, Motion
 from rlplay.ui.parts.panel_messages import Perform
 from rlplay.ui.session.session import Session
 from rlplay.ui.words import step_search as search
+from rlplay.ui.words.samplers import sampler_apart
 
 Part = tuple[str, str]
 SMALL = 110
@@ -128,6 +129,10 @@ class Header(Bar):
             model = f" · {_short(started.model)} {_count(started.parameters)} · {started.device}{several}"
             if started.parameters:  # else another trainer made the run and did not record its model
                 left.append((visible(model), "$text-muted"))
+            if session.shown is not None and (
+                apart := sampler_apart(session.shown, session.settings_of(session.shown))
+            ):
+                left.append((f" · sampler: {apart}", "$text-muted"))
         small = self.size.width < SMALL
         progress = [*_progress(session)[:1], *_curve(session), *_progress(session)[1:]] if small else _progress(session)
         state = _state(session)

@@ -25,6 +25,7 @@ from rlplay.ui.words import step_search as search
 from rlplay.ui.words import value_updates as values
 from rlplay.ui.words.diagnoses import warning
 from rlplay.ui.words.mean_changes import on_average
+from rlplay.ui.words.samplers import gap_in_words
 
 STILL = 1e-4
 """A ratio this close to 1 counts as unchanged."""
@@ -187,7 +188,7 @@ def _sample(update: Update, _history: History, settings: Settings) -> tuple[str,
         f"{_count(len(lengths), 'answer')} to {_count(len(sampled.prompts), 'prompt')}: {len(texts)} different, "
         f"{lengths.mean():.1f} {word}s long on average. {_openings(sampled)}"
     )
-    return happened, "`n` scores them: how many will do well?"
+    return f"{happened} {gap_in_words(update, settings)}".rstrip(), "`n` scores them: how many will do well?"
 
 
 def _openings(sampled: Sampled) -> str:
@@ -340,6 +341,8 @@ def _after(update: Update, history: History, settings: Settings) -> tuple[str, s
     moved = on_average(update, which_way)
     if moved:
         parts.append(f"On average, {', '.join(moved)}.")
+    if gap := gap_in_words(update, settings):
+        parts.append(gap)
     if "kl_old" in finished.metrics and not answers:  # on answers that others wrote, it does not estimate a KL
         parts.append(f"KL of this update {number(finished.metrics['kl_old'])}.")
     return " ".join(parts), f"{following}{'' if settings.kind == 'reward model' else ', `Y` tells why'}."

@@ -44,14 +44,20 @@ def _cut(settings: Settings) -> str:
     return " and ".join(f"{name} {number(value)} counted" for name, value in cut)
 
 
-def gap_in_words(update: Update, settings: Settings) -> str:
-    """One sentence on how far the sampler was from the policy, and what corrects for it; "" where they are one."""
+def _mismatch_kl(update: Update) -> float | None:
     gap = sampler_difference(update)
-    if gap is None or not np.nan_to_num(gap).any():
-        return ""
+    if gap is None:
+        return None
     values = gap[np.isfinite(gap)].astype(np.float64)
     with np.errstate(over="ignore"):
-        kl = float((np.expm1(values) - values).mean())
+        return float((np.expm1(values) - values).mean())
+
+
+def gap_in_words(update: Update, settings: Settings) -> str:
+    """One sentence on how far the sampler was from the policy, and what corrects for it; "" where they are one."""
+    kl = update.once(_mismatch_kl)
+    if not kl:
+        return ""
     who = sampler_apart(update, settings)
     said = f"The sampler{f' ({who})' if who else ''} was {number(kl)} nats per token from the policy, mismatch KL"
     factor = None if update.credited is None else update.credited.correction
