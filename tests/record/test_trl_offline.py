@@ -308,7 +308,7 @@ def test_a_loss_that_rlplay_lacks_is_recorded_without_a_formula(
     reading = Recording(tmp_path / "rec")
     assert reading.started().settings["algorithm"] == ""
     assert "beta" not in reading.started().settings
-    np.testing.assert_allclose(of(reading.fresh(), 1, Stepped).logprobs, flat(spy.passes[:1], "logprobs"), **CLOSE)
+    np.testing.assert_allclose(of(reading.fresh(), 1, Stepped).logprobs, flat(spy.passes[:2], "logprobs"), **CLOSE)
 
 
 OF_DPO: list[tuple[dict[str, Any], dict[str, Any]]] = [
