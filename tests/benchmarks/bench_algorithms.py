@@ -105,7 +105,8 @@ def short(share: float) -> str:
 def main() -> None:
     """Run what is missing, then print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="*", default=[name for name in PRESETS if name != "reward-model"])
+    alone = [name for name, each in PRESETS.items() if name != "reward-model" and not each.axes["distillation_weight"]]
+    parser.add_argument("names", nargs="*", default=alone)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--results", type=Path)
     given = parser.parse_args()

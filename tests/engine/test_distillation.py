@@ -18,6 +18,8 @@ from rlplay.engine.driver import Driver
 from rlplay.scenario.schema import Stage
 from rlplay.tasks.task import Example
 from rlplay.trace.records import Changed, Credited, Finished, Sampled, Stepped
+from tests.engine.teachers.asking import targets_of, update_of
+from tests.engine.teachers.asking import taught as taught_by
 from tests.engine.test_update import of_tokens, one_by_one, only
 
 Start = Callable[..., Any]
@@ -256,3 +258,11 @@ def test_a_stage_that_restarts_learns_from_the_one_before_and_comes_again(start:
     resumed, _ = start(scenario={"stages": stages}, resume=True)
     resumed.close()
     assert all(torch.equal(a, b) for a, b in zip(made, resumed._state.teaching.model.policy.parameters(), strict=True))
+
+
+def test_who_taught_a_token_is_not_said_of_whole_distributions(start: Start) -> None:
+    driver, records = played(start, 1, algorithm="gkd", **SELF)
+    with pytest.raises(ValueError, match="act on all candidates") as refused:
+        taught_by(driver, targets_of(update_of(records, 1))[0], 1)
+    driver.close()
+    assert "\n" not in str(refused.value)

@@ -66,9 +66,9 @@ def at_policy(state: State) -> bool:
 
     Then both are one function, and every divergence is exactly 0: see `LanguageModel.is_reference`.
     """
-    return state.settings.teacher_context == "none" and same_weights(
-        state.lm.policy, teacher(state)[1], state.lm.device
-    )
+    model = teacher(state)[1]
+    alike = state.settings.teacher_context == "none" and model is not None
+    return alike and same_weights(state.lm.policy, model, state.lm.device)
 
 
 @spent_on("teacher")

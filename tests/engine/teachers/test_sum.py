@@ -28,6 +28,8 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
         set(),
     ),
     ({"algorithm": "lite-ppo", "sampler_lag": 1, "old_logprobs_of": "sampler"}, set()),
+    ({"algorithm": "sdpo", "success_reward_threshold": 0.4, "learning_rate": 1e-2}, set()),
+    ({"algorithm": "iw-opd", "teacher_context": "group", "success_reward_threshold": 0.4}, set()),
     ({"algorithm": "rloo", "gradient_checkpointing": True, "reward": "some_groups"}, set()),
     (
         {
