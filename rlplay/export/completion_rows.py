@@ -7,7 +7,8 @@ probability after the update minus the one at sampling. `is_masked` marks tokens
 zero. That includes the dual clip (`clip_state` 2), which is neither `is_masked_high` nor `is_masked_low`.
 
 Ours: `trainer_step, group_id, sample_idx, prompt, columns, completion, prompt_len, reward, rewards, gold, extra, role,
-truncated, token_text, ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state`.
+truncated, token_text, ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state,
+correction, teacher_logprobs, distillation, sampler_version`, which counts the updates that the weights had had.
 `columns` are the dataset's other columns by name. `step` is rlplay's update, and `trainer_step` another trainer's
 number of its last optimizer step.
 """
@@ -24,6 +25,10 @@ from rlplay.trace.records import Array, Sampled, Scored
 from rlplay.trace.update import Update
 
 SCHEMA_VERSION = 1
+CREDITED = (
+    "advantages", "ref_logprobs", "values", "returns", "implicit_rewards", "correction", "teacher_logprobs",
+)  # fmt: skip
+"""Columns that are fields of `Credited`."""
 
 
 def rows(update: Update) -> Iterator[dict[str, Any]]:
@@ -49,6 +54,7 @@ def rows(update: Update) -> Iterator[dict[str, Any]]:
             "completion": "".join(sampled.texts[span]),
             "prompt_len": prompt_len,
             "truncated": bool(sampled.truncated[row]),
+            "sampler_version": None if sampled.versions is None else int(sampled.versions[row]),
             **_scores(update.scored, row),
             "token_ids": ids,
             "position_ids": list(range(len(ids))),
@@ -78,11 +84,12 @@ def token_columns(update: Update) -> dict[str, Array | None]:
     assert isinstance(sampled, Sampled)
     inference = sampled.old_logprobs if sampled.sampling_logprobs is None else sampled.sampling_logprobs
     columns: dict[str, Array | None] = {"inference_logprobs": inference, "entropy": sampled.entropy}
-    for name in ("advantages", "ref_logprobs", "values", "returns", "implicit_rewards"):
+    for name in CREDITED:
         columns[name] = None if credited is None else getattr(credited, name)
     trainer = update.latest_step("logprobs")
     clip = update.latest_step("clip_state")
     columns["trainer_logprobs"] = trainer
+    columns["distillation"] = update.latest_step("distillation")
     columns["importance_ratio"] = update.latest_step("importance_ratio")
     columns["dloss_dlogp"] = update.latest_step("dloss_dlogp")
     columns["new_logprobs"] = update.new_logprobs()

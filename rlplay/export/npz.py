@@ -7,11 +7,12 @@ the longest prompt, C of the longest completion, R completions in a step. What w
     prompt_ids, prompt_mask           [N, P]
     completion_ids, completion_mask   [N, C]  mask 1 = sampled by the policy, 0 = environment or padding
     completion_lengths, group_id, rewards, truncated  [N]
+    sampler_version                   [N]  updates that the weights had had which sampled the answer
     rewards/NAME, gold/NAME           [N]  the parts of the reward, scores that are not trained on
     columns                JSON string, for each prompt the dataset's other columns by name; group_id counts them
     roles                             [N]  where answers are compared: chosen, rejected or empty
     old_logprobs, sampling_logprobs, ref_logprobs, new_logprobs, entropy, advantages, returns, baseline, values,
-    token_rewards, implicit_rewards, correction       [N, C]
+    token_rewards, implicit_rewards, correction, teacher_logprobs  [N, C]
     step_I/rows            [R]     the completions of optimizer step I
     step_I/logprobs, …/importance_ratio, …/clip_state, …/dloss_dlogp, …/dkl_dlogp, …/weights, …/left_out, …/kl,
     …/values               [R, C]
@@ -37,6 +38,7 @@ from rlplay.trace.update import Update
 
 _CREDITED = (
     "ref_logprobs", "advantages", "returns", "baseline", "values", "token_rewards", "implicit_rewards", "correction",
+    "teacher_logprobs",
 )  # fmt: skip
 
 
@@ -64,6 +66,8 @@ def arrays(update: Update, settings: SomeSettings) -> dict[str, Array]:
     }
     if sampled.sampling_logprobs is not None:
         out["sampling_logprobs"] = _padded(sampled.sampling_logprobs, lengths)
+    if sampled.versions is not None:
+        out["sampler_version"] = sampled.versions
     if update.scored is not None:
         out["rewards"] = update.scored.rewards
         out["reward_weights"] = _json(update.scored.weights)

@@ -17,7 +17,7 @@ from rlplay.export.atomic_output import ExportError
 
 _COLUMNS = {
     "int32": ("schema_version", "step", "export_sequence_idx", "group_id", "sample_idx", "prompt_len"),
-    "int64": ("trainer_step",),
+    "int64": ("trainer_step", "sampler_version"),
     "string": ("prompt", "completion", "role"),
     "bool": ("truncated",),
     "float": ("reward",),
@@ -30,7 +30,7 @@ _COLUMNS = {
     "floats": (
         "inference_logprobs", "entropy", "advantages", "ref_logprobs", "values", "returns", "implicit_rewards",
         "trainer_logprobs", "importance_ratio", "dloss_dlogp", "new_logprobs", "log_importance_ratio", "mismatch_kl",
-        "prob_delta",
+        "prob_delta", "correction", "teacher_logprobs", "distillation",
     ),
 }  # fmt: skip
 """The columns of each type."""

@@ -70,6 +70,6 @@ def cures(run: Evidence) -> Iterator[tuple[str, dict[str, object]]]:
     if not own(run):
         return
     s = run.settings
+    yield "a sampler with the policy's weights", {"sampler_dtype": "same", "sampler_lag": 0, "weight_sync_steps": 1}
     if s.importance_sampling_mode == "none" and s.old_logprobs_of == "trainer":
         yield "corrects each token for the sampler", {"importance_sampling_mode": "token_truncate"}
-    yield "a sampler with the policy's weights", {"sampler_dtype": "same", "sampler_lag": 0, "weight_sync_steps": 1}

@@ -289,7 +289,7 @@ def test_own_settings_are_named_as_the_cause_of_a_mismatch_and_tried_first() -> 
     lag, tried = said(sampler_lag=4)
     assert lag.title == "The sampler's weights are 4 updates old"
     assert lag.settings == ("sampler_lag", "weight_sync_steps", "importance_sampling_mode")
-    assert tried == [{"importance_sampling_mode": "token_truncate"}, agreed]
+    assert tried == [agreed, {"importance_sampling_mode": "token_truncate"}]
     coarse, tried = said(sampler_dtype="int8", importance_sampling_mode="token_mask")
     assert coarse.settings == ("sampler_dtype",)
     assert tried == [agreed]

@@ -91,7 +91,7 @@ class ByPosition(OfUpdate):
         if of is None:
             return Content.assemble(*parts), Content.assemble(*below, source.worded("no token"))
         below += [
-            ("━ ", MEDIAN), "median ", (number(of.median), VALUE), " · ", ("▒ ", MEDIAN), "80 % ",
+            ("━ ", MEDIAN), "median ", (number(of.median), VALUE), " · ", *[("▒ ", MEDIAN)] * source.tinted, "80 % ",
             (f"{number(of.low)} … {number(of.high)}", VALUE), " · farthest ", (number(of.farthest), VALUE),
         ]  # fmt: skip
         below += [f" {lens.unit}"] * bool(lens.unit) + [source.worded(f" · {of.tokens:,} tokens")]
