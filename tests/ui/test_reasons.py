@@ -73,6 +73,18 @@ def test_credit_that_is_taken_away_is_the_reason() -> None:
     assert "as expected" in reasons(update, 1, answer, 1, SETTINGS, numbers)
 
 
+def test_a_token_that_nobody_sampled_is_named() -> None:
+    update = update_with()
+    assert update.sampled is not None
+    reported = np.full(len(update.sampled.mask), -1.0, np.float32)
+    again = decoded({"algorithm": "grpo", "retokenize_turns": True})
+    for value, named in ((-1.0, False), (np.nan, True)):
+        reported[0] = value
+        update.add(msgspec.structs.replace(update.sampled, sampling_logprobs=reported.copy()))
+        assert ("Nobody sampled it" in said(update, again)) == named
+        assert "Nobody sampled it" not in said(update)
+
+
 def test_a_tie_is_one_of_the_pair() -> None:
     update = update_with()
     assert update.scored is not None

@@ -113,6 +113,11 @@ class AnswerFacts:
         """A token's value of a lens; None before its phase, or if it is not finite."""
         return value_at(self._lens(name), token)
 
+    def unsampled(self, token: int) -> bool:
+        """Whether the sampler said nothing of a token that the policy is trained on."""
+        reported = self.sampled.sampling_logprobs
+        return reported is not None and bool(self.sampled.mask[token]) and bool(np.isnan(reported[token]))
+
     def withheld(self, token: int) -> bool:
         """Whether a token's credit is taken away."""
         whole = self._whole.sampled

@@ -26,6 +26,7 @@ _RATIO = 1.25
 _NOTHING = 1e-6
 """A smaller advantage counts as 0."""
 _NO_REWARD = "No baseline: the reward itself pulls. It is 0 here, so nothing pulls (advantage 0)."
+_NOT_SAMPLED = "Nobody sampled it: the turn's text was tokenized again."
 RIGHT = "correct"
 """The part of a reward that is 1 for a right answer and 0 for a wrong one."""
 
@@ -52,7 +53,8 @@ def thought(facts: AnswerFacts, token: int, word: str) -> str:
 
 def reasons(update: Update, completion: int, facts: AnswerFacts, token: int, s: Settings, numbers: TokenNumbers) -> str:
     """Why the update treats a token as it does, as far as the update has come: some short sentences, "" at first."""
-    said = [] if update.scored is None else [_earned(update, update.scored, completion, s)]
+    said = [_NOT_SAMPLED] if s.retokenize_turns and facts.unsampled(token) else []
+    said += [] if update.scored is None else [_earned(update, update.scored, completion, s)]
     if facts.withheld(token):
         said.append(f"The credit of this {update.step_word} is taken away, so it does not pull.")
     elif s.axes_known and numbers.advantage is not None:
