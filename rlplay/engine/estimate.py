@@ -36,11 +36,12 @@ class Needs:
     optimizer: int
     step: int
     snapshot: int
+    sampler: int = 0
 
     @property
     def memory(self) -> int:
         """All of it at once, in bytes."""
-        return self.weights + self.reference + self.gradients + self.optimizer + self.step
+        return self.weights + self.reference + self.sampler + self.gradients + self.optimizer + self.step
 
 
 def needs(config: Any, weights: Weights, settings: Settings) -> Needs:
@@ -61,7 +62,17 @@ def needs(config: Any, weights: Weights, settings: Settings) -> Needs:
             masters += _FLOAT32 * parameter.numel() * (parameter.dtype == torch.bfloat16)
     reference = trained if weights.use_peft else held * (2 if settings.sync_ref_model else 1)
     step = _step(config.get_text_config(), dtype.itemsize, settings)
-    return Needs(held, reference, trained, moments + masters, step, trained + moments + masters)
+    sampler, past = _of_sampler(held, trained, settings, weights.use_peft)
+    return Needs(held, reference, trained, moments + masters, step, trained + moments + masters + past, sampler)
+
+
+def _of_sampler(held: int, trained: int, settings: Settings, adapters: bool) -> tuple[int, int]:
+    """Bytes of a sampler apart, with the past weights that it needs, and of those in a snapshot (`sampler.py`)."""
+    if not settings.samples_apart:
+        return 0, 0
+    own = trained if adapters and settings.sampler_dtype == "same" else held
+    past = max(settings.sampler_lag, settings.weight_sync_steps != 1)
+    return own + (past + (settings.sampler_lag > 0)) * trained, past * trained
 
 
 def _step(config: Any, itemsize: int, settings: Settings) -> int:
@@ -98,7 +109,8 @@ def shortages(found: Needs, weights: Weights, settings: Settings, memory: int, d
 
 
 def _parts(found: Needs) -> str:
-    named = {"weights": found.weights, "reference": found.reference, "gradients": found.gradients,
+    named = {"weights": found.weights, "reference": found.reference,
+             **({"sampler": found.sampler} if found.sampler else {}), "gradients": found.gradients,
              "optimizer": found.optimizer, "an optimizer step's pass": found.step}  # fmt: skip
     return ", ".join(f"{name} {_gib(size)}" for name, size in named.items())
 

@@ -42,7 +42,8 @@ def retokenize(batch: Batch, state: State) -> None:
 
     What sampling reported of a token stays with it: `sampling_logprobs`, NaN where nobody sampled it. Log-probabilities
     and entropy of a completion that has changed are the policy's, in one more pass; its candidates are the policy's
-    own. Where nothing has changed the batch stays as it is.
+    own. With old_logprobs_of=sampler the old ones are the sampler's where it sampled the token. Where nothing has
+    changed the batch stays as it is.
     """
     ids, lengths = batch.on_host("ids", "lengths")
     sampled = [row[:n] for row, n in zip(ids.tolist(), lengths.tolist(), strict=True)]
@@ -66,6 +67,9 @@ def retokenize(batch: Batch, state: State) -> None:
     batch.put(ids=written, lengths=cut, environment=environment)
     batch.step_scores = batch.step_ends = None  # they are of the tokens that were sampled
     _score_again(batch, torch.tensor(changed), state.lm)
+    if batch.from_sampler:
+        reported = batch.sampling_logprobs
+        batch.old_logprobs = torch.where(reported.isnan(), batch.old_logprobs, reported)
 
 
 def _moved(values: Tensor, at: Tensor, missing: float) -> Tensor:

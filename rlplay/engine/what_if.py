@@ -89,6 +89,8 @@ def what_if(state: State, settings: Settings, changes: SomeSettings, seed: int) 
 def _missing(batch: Batch, passes: Passes, new: Settings) -> Iterator[str]:
     """What the new settings ask for and the batch does not have."""
     old = passes.settings
+    if batch.from_sampler and not batch.step_metrics:
+        yield "the policy has not read the sampler's answers yet: with old_logprobs_of=sampler its first step does"
     if new.loss_type != "policy_gradient":
         yield "pairs are drawn for a whole update: another kind of loss takes effect with the next"
     if new.baseline == "value" and batch.values is None:

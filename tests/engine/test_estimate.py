@@ -50,6 +50,26 @@ def test_what_is_held_for_the_whole_run_is_counted_exactly(
     assert found.snapshot == pytest.approx(kept.stat().st_size, rel=0.15)
 
 
+@pytest.mark.parametrize("asked", [{"sampler_lag": 2}, {"weight_sync_steps": 0}, {"sampler_dtype": "int8"}])
+@pytest.mark.parametrize("weights", [Weights(), LORA], ids=["plain", "lora"])
+def test_a_sampler_apart_is_counted_with_its_past_weights(
+    start: Start, micro_model: Path, tmp_path: Path, weights: Weights, asked: dict[str, Any]
+) -> None:
+    settings, config = msgspec.structs.replace(SETTINGS, **asked), AutoConfig.from_pretrained(micro_model)
+    lora = {"use_peft": True, "lora_target_modules": list(weights.lora_target_modules)} if weights.use_peft else {}
+    driver, _ = start(**asked, scenario=lora)
+    driver.advance("update", 4, lambda: False)
+    driver.close()
+    sampler, found = driver._state.sampler, needs(config, weights, settings)
+    past = sum(t.nbytes for each in sampler.weights.values() for t in each.values())
+    policy = driver._state.lm.policy.named_parameters()
+    own = {name: p.nbytes for name, p in sampler.using.policy.named_parameters()}  # type: ignore[union-attr]
+    shared = lora and "sampler_dtype" not in asked
+    assert found.sampler == past + sum(own[name] for name, p in policy if not shared or p.requires_grad)
+    kept = tmp_path / "run.snapshots" / "000004.safetensors"
+    assert found.snapshot == pytest.approx(kept.stat().st_size, rel=0.15)
+
+
 def test_a_step_needs_less_in_parts_and_with_checkpointing(micro_model: Path) -> None:
     config = AutoConfig.from_pretrained(micro_model)
     steps = [needs(config, Weights(), msgspec.structs.replace(SETTINGS, **changes)).step

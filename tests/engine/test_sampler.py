@@ -333,6 +333,7 @@ def test_candidates_are_those_of_the_sampler_as_both_see_them(start: Start) -> N
     driver.close()
     sampled = sampled_of(records)[1]
     assert sampled.sampling_top_logprobs is not None
+    assert sampled.sampling_logprobs is not None
     assert (np.diff(sampled.top_logprobs) <= 0).all()
     place = [list(top).index(i) if i in top else -1 for top, i in zip(sampled.top_ids, sampled.token_ids, strict=True)]
     known = [(at, k) for at, k in enumerate(place) if k >= 0]

@@ -77,15 +77,14 @@ def prompts() -> Prompts:
 
 
 def drawn(lm: LanguageModel, how: Cut, **given: Any) -> Batch:
-    moments = sample(
-        lm, prompts(),
-        **{"generations": 5, "length": 8, "temperature": 0.8, "keep": 3, "seed": 1, "update": 1, "cut": how} | given,
-    )  # fmt: skip
+    every: dict[str, Any] = {"generations": 5, "length": 8, "temperature": 0.8, "keep": 3, "seed": 1, "update": 1}
+    moments = sample(lm, prompts(), **every | {"cut": how} | given)
     while True:
         try:
             next(moments)
         except StopIteration as done:
-            return done.value
+            batch: Batch = done.value
+            return batch
 
 
 @torch.no_grad()
@@ -200,21 +199,20 @@ def test_a_sampler_apart_may_count_its_cut(start: Start) -> None:
 
 @pytest.mark.parametrize(("algorithm", "reward"), [("dapo", "some_groups"), ("remax", "uneven"), ("vineppo", "uneven")])
 def test_all_that_an_update_learns_from_comes_from_the_sampler(start: Start, algorithm: str, reward: str) -> None:
-    models = []
     driver, records = start(
         algorithm=algorithm, reward=reward, weight_sync_steps=0, learning_rate=3e-3, min_p=0.05, eval_every=1,
         logprobs_mode="processed_logprobs",
     )  # fmt: skip
     driver.advance("update", 1, never)
-    asked = driver._state.sampler.begin
-    driver._state.sampler.begin = lambda *given: models.append(asked(*given)) or models[-1]  # type: ignore[method-assign]
     counts: dict[str, int] = {}
 
     def counting(name: str, model: Any) -> None:
         model.register_forward_hook(lambda *_: counts.update({name: counts.get(name, 0) + 1}))
 
     driver.advance("token", 1, never)
-    (sampler,) = models
+    sampler = driver._state.sampler.using
+    assert sampler is not None
+    assert sampler is not driver._state.lm
     counting("sampler", sampler.policy)
     counting("policy", driver._state.lm.policy)
     driver.advance("phase", 1, never)

@@ -64,8 +64,18 @@ def test_whoever_asks_changes_nothing(start: Start, settings: dict[str, Any], un
     for each in rehearsed[:2]:
         same_records(of(each.records, each.update), of(told, each.update))
     if until == "phase":
-        asked.advance("phase", 2, never)
-        asked.what_if({"epsilon": 0.1})
+        asked.advance("phase", 3, never)
+        if "old_logprobs_of" in settings:
+            with pytest.raises(ValueError, match="the policy has not read the sampler's answers yet"):
+                asked.what_if({"epsilon": 0.1})
+        else:
+            credited = asked.what_if({"epsilon": 0.1}).credited
+            assert credited is not None
+            assert credited.correction is not None
+        asked.advance("step", 1, never)
+        imagined = asked.what_if({})
+        assert imagined.losses is not None
+        assert imagined.losses[0] == pytest.approx(imagined.losses[1])
         asked.rewind(4)
     for driver in (asked, other):
         driver.advance("update", 2, never)
