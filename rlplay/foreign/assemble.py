@@ -69,7 +69,7 @@ class GatheredBatch:
         clips = own_clips if own_clips is not None else clips if np.isfinite(ratio).any() else None
         ratio = ratio if own_ratio is None else own_ratio
         numbers = step_numbers(ratio, clips, logprobs - old, advantages, mask, lengths, settings)
-        factor = self.correction[index]
+        factor, inside = self.correction[index], settings.surrogate_row.takes_correction
         per_epoch = max(1, settings.num_minibatches)
         return Stepped(
             update=update,
@@ -86,7 +86,7 @@ class GatheredBatch:
             values=_all([step.values for _, step in steps]),
             metrics=numbers | _means([step.metrics for _, step in steps]),
             tokens=None if first.tokens is None else sum(step.tokens or 0 for _, step in steps),
-            left_out=None if np.isnan(factor).all() else np.where(factor == 0, MASKED, 0).astype(np.uint8),
+            left_out=None if inside or np.isnan(factor).all() else np.where(factor == 0, MASKED, 0).astype(np.uint8),
         )
 
     def _sampled(self, update: int, settings: Settings) -> Sampled:

@@ -20,6 +20,7 @@ with warnings.catch_warnings():
     from trl import GRPOConfig, GRPOTrainer
 
 from rlplay.algorithms.apply import apply_all, resolve
+from rlplay.algorithms.equations import terms
 from rlplay.foreign.recording import Recording
 from rlplay.health.digest import digest
 from rlplay.record.trl import RlplayCallback
@@ -144,7 +145,10 @@ def test_the_correction_is_recorded_as_trained(mode: str, tmp_path: Path) -> Non
     options, rule = MODES[mode]
     trainer, passes = trained(options, tmp_path)
     reading = Recording(tmp_path / "rec")
-    assert reading.started().settings["algorithm"] == "grpo"
+    started = reading.started().settings
+    assert started["algorithm"] == "grpo"
+    assert started["importance_sampling_mode"] == f"{rule.level}_{rule.outside}"
+    assert (started["importance_sampling_clip_min"], started["importance_sampling_clip_max"]) == (rule.low, rule.high)
     records = reading.fresh()
     given = np.array([np.nan if x is None else x for row in trainer.vllm_generation.given for x in row])
     sampled = _of(records, Sampled)
@@ -199,13 +203,16 @@ def _compare_formula(records: list[AnyRecord], step: Stepped, credited: Credited
     assert numbers.dloss_dlogp == pytest.approx((surrogate + pull) / per_token, rel=1e-4, abs=1e-6)
 
 
-def test_a_vespo_run_with_the_correction_has_no_formula(tmp_path: Path) -> None:
-    """VESPO takes the correction into its own weight, which rlplay's surrogate does not have."""
+def test_a_vespo_run_has_the_correction_in_its_formula(tmp_path: Path) -> None:
     trainer = prepared({}, tmp_path)
-    trainer.args.loss_type = "vespo"
-    assert "algorithm" not in settings_of(trainer, recognise(trainer))
+    trainer.args.loss_type, trainer.args.vllm_importance_sampling_mode = "vespo", "token_mask"
+    found = terms(resolve(settings_of(trainer, recognise(trainer))))
+    assert "+ log c over the answer" in found["S"]
+    assert found["c"].startswith("0 if ρ > 3 else ρ")
     trainer.args.vllm_importance_sampling_correction = False
-    assert settings_of(trainer, recognise(trainer))["algorithm"] == "vespo"
+    plain = terms(resolve(settings_of(trainer, recognise(trainer))))
+    assert "c" not in plain
+    assert "log c" not in plain["S"]
 
 
 def test_the_mismatch_between_vllm_and_the_trainer_is_seen(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES, PairLoss
+from rlplay.algorithms.setting_values import fitting
 from rlplay.algorithms.settings import ANY_LOSS, Settings
 from rlplay.record.trl.trainer_kind import KnownTrainer
 from rlplay.trace.kinds import SomeSettings
@@ -40,7 +41,9 @@ def settings_of(trainer: Any, known: KnownTrainer) -> SomeSettings:
         named.pop(name, None)
     if not any("label_smoothing" in loss.reads for loss in _smoothed(trainer.args)):
         named.pop("label_smoothing", None)
-    return {**{name: value for name, value in named.items() if _plain(value)}, **_batch(trainer, known), **algorithm}
+    # TRL has None for an option that is off, such as min_p, where rlplay has a number.
+    plain = fitting({name: value for name, value in named.items() if _plain(value)})
+    return {**plain, **_batch(trainer, known), **algorithm}
 
 
 def _algorithm(trainer: Any, known: KnownTrainer) -> SomeSettings:
@@ -54,12 +57,20 @@ def _algorithm(trainer: Any, known: KnownTrainer) -> SomeSettings:
     if known.kind == "RLOOTrainer":
         return {"algorithm": "rloo"}
     if known.kind == "GRPOTrainer":
-        corrected = getattr(args, "use_vllm", False) and getattr(args, "vllm_importance_sampling_correction", False)
-        if loss not in _AGGREGATIONS or (loss == "vespo" and corrected):  # vespo's surrogate takes the correction in
+        if loss not in _AGGREGATIONS:
             return {}
         algorithm = loss if loss in _PRESETS else "grpo"
-        return {"algorithm": algorithm, "kl_placement": "loss", "aggregation": _AGGREGATIONS[loss]}
+        axes = {"algorithm": algorithm, "kl_placement": "loss", "aggregation": _AGGREGATIONS[loss]}
+        return axes | _corrected(args)
     return _of_pairs(trainer, loss) if isinstance(loss, list) else _named(known.kind, str(loss))
+
+
+def _corrected(args: Any) -> SomeSettings:
+    """How GRPOTrainer corrects for vLLM."""
+    if not getattr(args, "use_vllm", False) or not getattr(args, "vllm_importance_sampling_correction", False):
+        return {}
+    names = ("mode", "clip_max", "clip_min")
+    return {f"importance_sampling_{name}": getattr(args, f"vllm_importance_sampling_{name}") for name in names}
 
 
 def _named(kind: str, loss: str) -> SomeSettings:
