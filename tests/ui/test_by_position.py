@@ -1,5 +1,6 @@
 """A statistic of every token by its position: what is drawn, what the numbers are, and where keys and clicks lead."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -7,7 +8,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Size
 from rlplay.ui.plot.plot_data import PlotData
-from rlplay.ui.position.by_position import CURSOR_SIGN, ByPosition, drawn
+from rlplay.ui.position.by_position import CURSOR_SIGN, ByPosition, drawn, of_update
 from rlplay.ui.position.dots import DOT_PARTS, Plot, drawing
 from rlplay.ui.position.places import places, spread
 from tests.apart import records_apart, update_apart
@@ -159,6 +160,17 @@ async def test_before_there_is_an_answer_it_says_what_will_be_there():
         await settled(pilot)
         await pressed(pilot, "Q")
         assert "A dot for each token" in position_panel(app).render().plain
+
+
+def test_while_answers_are_sampled_the_update_before_remains():
+    before, now = update_apart(5), Update(6)
+    now.add(msgspec.structs.replace(update_apart(6).sampled, done=False, sampling_logprobs=None))
+    source = PlotData(history=None, shown=now, live=before, columns=100, lines=30)
+    assert of_update(source) is before
+    assert drawn(source)[0].name == NAME
+    assert "update 5" in ByPosition().titles(source, None, False)[0].plain
+    assert CURSOR_SIGN not in ByPosition().draw(source, Size(100, 30), False).content.plain
+    assert of_update(PlotData(history=None, shown=update_apart(6), live=before)).number == 6
 
 
 def test_a_cursor_costs_no_new_drawing(monkeypatch):

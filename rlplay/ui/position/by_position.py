@@ -12,6 +12,7 @@ from textual.content import Content
 
 from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.numbers import number
+from rlplay.trace.update import Update
 from rlplay.ui.format.legend import coming
 from rlplay.ui.plot.picture import Picture, Size, lit
 from rlplay.ui.plot.plot_data import PlotData
@@ -76,7 +77,7 @@ class ByPosition(OfUpdate):
         if found is None:
             return Content(f"{lens.title} · by position"), Content("")
         first, last = self.window(found)
-        shown = source.shown
+        shown = of_update(source)
         assert shown is not None
         name = source.worded(lens.title) if source.columns >= _ROOMY else lens.symbol
         parts: list[str | tuple[str, str]] = [f"{name} by position"]
@@ -128,9 +129,16 @@ _CLOSEST = 8
 """Positions in view at least."""
 
 
+def of_update(source: PlotData) -> Update | None:
+    """The update that is drawn: the one on the screen, or while its answers are sampled the last that took a step."""
+    shown, before = source.shown, source.live
+    sampling = shown is not None and shown.sampled is not None and not shown.sampled.done
+    return before if sampling and before is not None else shown
+
+
 def drawn(source: PlotData) -> tuple[Lens, Places | None]:
     """The statistic, and its tokens in the update on the screen, if it has any."""
-    update, chosen = source.shown, source.lens
+    update, chosen = of_update(source), source.lens
     names = (chosen,) if chosen else AUTOMATIC
     found = ((name, places(update, name)) for name in names if update is not None)
     name, tokens = next((each for each in found if each[1] is not None), (names[-1] if chosen else "entropy", None))
@@ -153,7 +161,9 @@ def fitted(source: PlotData, found: Places, view: ByPosition, log: bool) -> Plot
 def _at_cursor(source: PlotData, found: Places) -> int | None:
     """The token under the cursor of the answers, as an index of `found`; None if it has no value."""
     update = source.shown
-    if update is None or update.sampled is None or source.cursor[0] >= update.completions:
+    if update is None or update is not of_update(source):
+        return None
+    if update.sampled is None or source.cursor[0] >= update.completions:
         return None
     flat = int(update.sampled.offsets[source.cursor[0]]) + source.cursor[1]
     at = int(np.searchsorted(found.index, flat))

@@ -12,7 +12,7 @@ from rlplay.ui.format.shortcuts import Shortcut
 from rlplay.ui.parts.panel_messages import CursorMoved
 from rlplay.ui.plot.plot_data import PlotData
 from rlplay.ui.plot.view import View
-from rlplay.ui.position.by_position import ByPosition, drawn, fitted
+from rlplay.ui.position.by_position import ByPosition, drawn, fitted, of_update
 from rlplay.ui.position.dots import Plot
 from rlplay.ui.position.places import Places
 
@@ -121,8 +121,8 @@ class PositionHands(Widget):
     def _lead_to(self, found: Places, token: int) -> None:
         assert self.source is not None
         update = self.source.shown
-        assert update is not None
-        assert update.sampled is not None
+        if update is None or update.sampled is None or update is not of_update(self.source):
+            return  # the tokens of another update are on the screen
         flat = int(found.index[token])
         answer = int(np.searchsorted(update.sampled.offsets, flat, side="right")) - 1
         self.post_message(CursorMoved(answer, flat - int(update.sampled.offsets[answer])))
