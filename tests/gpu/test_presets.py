@@ -20,6 +20,9 @@ def test_an_update_is_that_of_the_cpu(name: str, monkeypatch: pytest.MonkeyPatch
     rewarded, outcome = axes["loss_type"] == "policy_gradient", axes.get("reward_stream", "outcome") == "outcome"
     score_by_opinion(monkeypatch)
     go = (lambda run: run.go(1).mark().go(1)) if name == "reward-model" else Run.go  # its model begins with an update
-    gpu, cpu = both(go, reward=("uneven" if outcome else "halves") if rewarded else "", **axes)
+    # All candidates: which of an untrained model's is the last of the top k, rounding decides.
+    taught = {"teacher_context": "group", "success_reward_threshold": 0.4, "distillation_topk": 10_000}
+    taught = taught if axes["distillation_weight"] else {}
+    gpu, cpu = both(go, reward=("uneven" if outcome else "halves") if rewarded else "", **axes | taught)
     assert gpu.driver._state.lm.fixed
     same(gpu, cpu)
