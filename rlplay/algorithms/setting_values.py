@@ -13,6 +13,7 @@ import msgspec
 from rlplay.algorithms.knobs import KNOBS, OTHER_NAMES
 from rlplay.algorithms.own_choices import OWN, absolute_files, names_file
 from rlplay.algorithms.settings import CHOICES, HEAVIEST, Settings
+from rlplay.algorithms.trl_options import said_of
 from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.spelling import nearest
 from rlplay.trace.kinds import SomeSettings
@@ -61,7 +62,10 @@ def check(name: str, value: Any) -> Any:
 def unknown(name: str) -> str:
     """The message for an unknown setting: the likely one, or where to find all."""
     called = (knob for knob, names in OTHER_NAMES.items() if name in names)
-    near = next(called, None) or nearest(name, list(KNOBS))
+    near = next(called, None)
+    if near is None and (said := said_of(name)):
+        return f"unknown setting {quote(name)}; {said}"
+    near = near or nearest(name, list(KNOBS))
     return f"unknown setting {quote(name)}; " + (f"did you mean {near!r}?" if near else "'rlplay settings' lists all")
 
 
