@@ -234,6 +234,18 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         "sync_ref_model needs something that reads the reference: beta above 0 and kl_placement=loss or reward",
     )
     yield (
+        not s.clip_cov_ratio or (s.surrogate == "ppo" and s.importance_sampling_level == "token"),
+        "clip_cov_ratio above 0 needs surrogate=ppo and importance_sampling_level=token: it draws from the tokens that "
+        "PPO's clip has not",
+    )
+    yield (s.clip_cov_lb < s.clip_cov_ub, "clip_cov_lb is not below clip_cov_ub: no token lies between them")
+    yield (
+        s.kl_cov_ratio == 1
+        or (s.kl_placement == "loss" and s.kl_anchor == "old" and s.beta > 0 and s.kl_estimator != "full"),
+        "kl_cov_ratio below 1 needs kl_placement=loss, kl_anchor=old, beta above 0 and a kl_estimator other than full: "
+        "it says which tokens that KL holds",
+    )
+    yield (
         s.entropy_coef_min <= s.entropy_coef_max,
         "entropy_coef_min is above entropy_coef_max: an adaptive bonus stays between them",
     )

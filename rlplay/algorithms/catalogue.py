@@ -63,6 +63,8 @@ _NEUTRAL: SomeSettings = {
     "old_logprobs_of": "trainer",
     "entropy_coef": 0.0,
     "use_adaptive_entropy": False,
+    "clip_cov_ratio": 0.0,
+    "kl_cov_ratio": 1.0,
     "distillation_weight": 0.0,
     "distillation_mode": "full_logits",
     "distillation_alpha": 1.0,
@@ -206,6 +208,18 @@ PRESETS: dict[str, Preset] = {
             "Raises the upper clip, replaces groups without signal, weights all tokens equally and penalises overlong "
             "answers.",
             _GROUP | _TWO_STEPS | {"epsilon_high": 0.28, "dynamic_sampling": True, "overlong_buffer": 8},
+        ),
+        Preset(
+            "clip-cov", "Clip-Cov", "Cui et al. 2025, arXiv:2505.22617", "dapo",
+            "Leaves a few tokens out of each step by chance: of those whose advantage and log-probability are both far "
+            "above or below the mean, which lower the entropy most.",
+            _GROUP | _TWO_STEPS | {"clip_cov_ratio": 2e-4},
+        ),
+        Preset(
+            "kl-cov", "KL-Cov", "Cui et al. 2025, arXiv:2505.22617", "clip-cov",
+            "Without a clip: the few tokens that lower the entropy most are held near their probability when sampled.",
+            _GROUP | _TWO_STEPS | {"surrogate": "ratio", "kl_placement": "loss", "kl_anchor": "old",
+                                   "kl_estimator": "abs", "beta": 1.0, "kl_cov_ratio": 2e-4},
         ),
         Preset(
             "gspo", "GSPO", "Zheng et al. 2025, arXiv:2507.18071", "grpo",

@@ -26,6 +26,11 @@ def k3(xp: Any, log_ratio: Any) -> Any:
     return xp.expm1(log_ratio) - log_ratio
 
 
+def absolute(xp: Any, log_ratio: Any) -> Any:
+    """|log p − log q|: no estimate of the KL, but a pull back of constant strength (verl's `abs`)."""
+    return xp.abs(log_ratio)
+
+
 def full(xp: Any, logprobs: Any, other_logprobs: Any) -> Any:
     """Σ_v p·(log p − log q) of whole distributions given as log-probabilities [..., V]: [...]."""
     return (xp.exp(logprobs) * (logprobs - other_logprobs)).sum(-1)
@@ -37,6 +42,7 @@ ESTIMATORS: dict[str, Choice] = {
         Choice("k1", k1, "may be negative."),
         Choice("k2", k2, "half the square."),
         Choice("k3", k3, "never negative."),
+        Choice("abs", absolute, "the absolute value.", verl="abs"),
         Choice("full", full, "exact, over the whole vocabulary."),
     )
 }

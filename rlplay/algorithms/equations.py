@@ -90,6 +90,7 @@ def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
         yield "S", surrogate(s)
         yield "c", correction(s)
     yield "D", taught(s)
+    yield "C", "(A − mean A)·(ℓ − mean ℓ), means over all tokens of the step" if s.reads_covariance else ""
     yield "K", divergence(s) if in_loss(s) else ""
     yield "L", _loss(s)
     yield "limit", f"mean over tokens of {kl_limit(s)}" if s.kl_placement == "constraint" else ""
@@ -283,7 +284,14 @@ def corrected(s: Settings) -> bool:
 def divergence(s: Settings) -> str:
     """The trained KL of one token, the right side of K."""
     _, meaning = estimator(s)
-    return f"w·{_bracketed(meaning)}" if corrected(s) else meaning
+    meaning = f"w·{_bracketed(meaning)}" if corrected(s) else meaning
+    if s.kl_cov_ratio == 1:
+        return meaning
+    return f"{meaning} for the {_percent(s.kl_cov_ratio)} of tokens with the largest C, else 0"
+
+
+def _percent(part: float) -> str:
+    return f"{compact(100 * part)} %"
 
 
 def _bracketed(text: str) -> str:
@@ -359,6 +367,9 @@ def _kept(s: Settings) -> str:
     if s.off_policy_mask_threshold is not None:
         sampler = "ℓ_sampler" if s.samples_apart else "ℓ_old"
         rules.append(f"A ≥ 0 or mean({sampler} − ℓ) ≤ {compact(s.off_policy_mask_threshold)}")
+    if s.clip_cov_ratio:
+        few, between = _percent(s.clip_cov_ratio), f"{compact(s.clip_cov_lb)} < C < {compact(s.clip_cov_ub)}"
+        rules.append(f"tokens that are not among the {few} drawn by chance where {between}")
     if s.rollout_rs != "none":
         rules.append(corrections.equation_of(row(s, "rollout_rs"), {}, s))
     return "only " + "; ".join(rules) if rules else ""

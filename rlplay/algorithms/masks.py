@@ -22,3 +22,13 @@ def on_policy(xp: Any, log_ratio: Any, advantages: Any, mask: Any, threshold: fl
     Off-policy sequence masking (DeepSeek-V3.2, arXiv:2512.02556).
     """
     return (advantages >= 0) | (xp.mean_over(-xp.stop_gradient(log_ratio), mask) <= threshold)
+
+
+def covariance(xp: Any, advantages: Any, logprobs: Any, mask: Any) -> Any:
+    """(A − mean A)·(log p − mean log p), means over all tokens of the mask: how a step moves the entropy at each token.
+
+    The entropy falls by about the step size times its mean (Cui et al. 2025, arXiv:2505.22617, theorem 1).
+    """
+    count = xp.clip(xp.count_over(mask).sum(), low=1)
+    means = (xp.sum_over(x, mask).sum() / count for x in (advantages, logprobs))
+    return (advantages - next(means)) * (logprobs - next(means))

@@ -37,7 +37,7 @@ RejectionName = Literal[
     "none", "token_k1", "token_k2", "token_k3", "seq_sum_k1", "seq_sum_k2", "seq_sum_k3", "seq_mean_k1", "seq_mean_k2",
     "seq_mean_k3", "seq_max_k2", "seq_max_k3",
 ]  # fmt: skip
-EstimatorName = Literal["k1", "k2", "k3", "full"]
+EstimatorName = Literal["k1", "k2", "k3", "abs", "full"]
 AggregationName = Literal["seq_mean_token_mean", "token_mean", "constant", "seq_mean_token_sum"]
 LossType = Literal[
     "policy_gradient", "sigmoid", "sigmoid_norm", "hinge", "ipo", "robust", "exo_pair", "discopop", "nca_pair",
@@ -140,6 +140,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delta: float | None = None
     sapo_temperature_pos: float = 1.0
     sapo_temperature_neg: float = 1.05
+    dro_beta: float = 1.0
     vespo_k_pos: float = 2.0
     vespo_lambda_pos: float = 3.0
     vespo_k_neg: float = 3.0
@@ -172,6 +173,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mask_truncated_completions: bool = False
     top_entropy_quantile: float = 1.0
     off_policy_mask_threshold: float | None = None
+    clip_cov_ratio: float = 0.0
+    clip_cov_lb: float = 1.0
+    clip_cov_ub: float = 5.0
+    kl_cov_ratio: float = 1.0
     importance_sampling_mode: CorrectionName = "none"
     importance_sampling_clip_max: float | None = 3.0
     importance_sampling_clip_min: float | None = None
@@ -250,6 +255,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def reads_reference(self) -> bool:
         """Whether a policy gradient's reward or loss may read the reference's log-probabilities."""
         return (self.beta > 0 and self.kl_placement in ("loss", "reward")) or names_file("surrogate", self.surrogate)
+
+    @property
+    def reads_covariance(self) -> bool:
+        """Whether a policy gradient chooses tokens by the covariance of advantage and log-probability."""
+        return self.clip_cov_ratio > 0 or self.kl_cov_ratio < 1
 
     @property
     def entropy_in_loss(self) -> bool:

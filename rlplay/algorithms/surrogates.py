@@ -61,6 +61,14 @@ def sapo(xp: Any, ratio: Any, advantages: Any, sapo_temperature_pos: float, sapo
     return -4 / tau * xp.sigmoid(tau * (ratio - 1)) * advantages
 
 
+def dro(xp: Any, logprobs: Any, log_ratio: Any, advantages: Any, dro_beta: float) -> Any:  # noqa: ARG001
+    """Without a bound, but with a square of the log-ratio that pulls back (Richemond et al. 2024, arXiv:2405.19107).
+
+    Per token and with an advantage, as verl's `dro`.
+    """
+    return dro_beta / 2 * log_ratio**2 - advantages * logprobs
+
+
 def vespo(
     xp: Any, logprobs: Any, log_ratio: Any, log_correction: Any, mask: Any, advantages: Any,
     vespo_k_pos: float, vespo_k_neg: float, vespo_lambda_pos: float, vespo_lambda_neg: float,
@@ -121,7 +129,8 @@ class Surrogate(Choice):
     `verl_names_level` by the ratio's level, if the level has a name there.
 
     `band`: it clips the ratio at 1 − ε and 1 + ε_high. `cap`: ε_high is the largest ratio. `has_ratio`: it reads the
-    ratio. `trust_region`: max_kl bounds its one step along the natural gradient, as in TRPO. `takes_correction`: the
+    ratio. `always`: it may have a gradient where A is 0, too. `trust_region`: max_kl bounds its one step along the
+    natural gradient, as in TRPO. `takes_correction`: the
     factor that corrects for the sampler is part of its own weight.
     """
 
@@ -135,6 +144,7 @@ class Surrogate(Choice):
     cap: bool = False
     has_ratio: bool = True
     trust_region: bool = False
+    always: bool = False
     takes_correction: bool = False
 
 
@@ -179,6 +189,10 @@ SURROGATES: dict[str, Surrogate] = {
         Surrogate(
             "sapo", sapo, "a soft clip.", "arXiv:2511.20347", verl="sapo", fused={"seq_mean_token_mean": "sapo"},
             instead="surrogate=sapo damps the pull gradually",
+        ),
+        Surrogate(
+            "dro", dro, "log-probability, less the square of the log-ratio.", "arXiv:2405.19107", verl="dro",
+            instead="surrogate=dro pulls a token back by the square of its log-ratio", always=True,
         ),
         Surrogate(
             "vespo", vespo, "log-probability, weighted by the answer's ratio.", "arXiv:2602.10693",

@@ -73,7 +73,13 @@ def verl(settings: Settings) -> str | None:
     if settings.loss_type != "policy_gradient" or settings.distils:
         return None
     level, surrogate = settings.level_row, settings.surrogate_row
+    if settings.clip_cov_ratio or settings.kl_cov_ratio < 1:
+        return f"loss_mode={'clip' if settings.clip_cov_ratio else 'kl'}_cov, loss_agg_mode={_aggregation(settings)}"
     mode = level.verl if surrogate.verl_names_level and level.verl else surrogate.verl
     if not mode or (not level.verl and settings.importance_sampling_level != "token"):
         return None
-    return f"loss_mode={mode}, loss_agg_mode={row(settings, 'aggregation').verl}"
+    return f"loss_mode={mode}, loss_agg_mode={_aggregation(settings)}"
+
+
+def _aggregation(settings: Settings) -> str:
+    return str(row(settings, "aggregation").verl)

@@ -132,6 +132,7 @@ class Passes:
     """The log-probabilities of the first pass's steps, [N, L] on the CPU, where the batch's old ones are not the
     policy's."""
     referred: bool = True
+    seed: int = 0  # of the run
 
     @classmethod
     def begun(cls, batch: Batch, settings: Settings, beta: float, entropy_coef: float) -> Passes:

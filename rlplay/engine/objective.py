@@ -67,13 +67,14 @@ class Terms:
 
 def objective(
     inputs: Inputs, weights: Tensor, settings: Settings, beta: float,
-    keep: Tensor | None = None, bonus: Tensor | None = None, entropy_coef: float = 0.0,
+    keep: Tensor | None = None, bonus: Tensor | None = None, entropy_coef: float = 0.0, held: Tensor | None = None,
 ) -> Terms:  # fmt: skip
     """loss = Σ_t weight_t·((1 − λ)·keep_t·surrogate_t + β·kl_t + λ·distillation_t) − entropy_coef·Σ_t bonus_t·H_t.
 
     λ, `distillation_weight`, is 0 where the teacher has no term.
 
-    `weights`, `keep` and `bonus` are [R, L], `weights` 0 on padding; without `keep` every token's surrogate counts.
+    `weights`, `keep` and `bonus` are [R, L], `weights` 0 on padding; without `keep` every token's surrogate counts,
+    without `held` its KL.
     With `use_bias_correction_kl` the KL to the reference is multiplied by the ratio, so that its gradient is unbiased
     when the completions were sampled by an older policy (TRL's default).
     """
@@ -97,6 +98,7 @@ def objective(
         loss = share * (weights * taught).sum() + (0.0 if settings.only_distils else (1 - share) * policy_loss)
     if settings.kl_placement == "loss" and beta:
         token_kl = torch.where(inside, _divergence(inputs, known.by_name["ratio"], inside, settings), 0.0)
+        token_kl = token_kl if held is None else torch.where(held, token_kl, 0.0)
         kl_loss = beta * (weights * token_kl).sum()
         loss = loss + kl_loss
     if entropy_coef and inputs.entropy is not None and bonus is not None:

@@ -82,6 +82,7 @@ def optimize(
     settings, step = state.settings, 0
     trpo = settings.loss_type == "policy_gradient" and settings.surrogate_row.trust_region
     batch.passes = Passes.begun(batch, settings, state.kl_coef, state.entropy_coef)
+    batch.passes.seed = seed
     for epoch in range(settings.num_iterations):
         batch.passes.epoch = epoch
         parts = minibatches(items, settings.num_minibatches, seed, batch.update, epoch)

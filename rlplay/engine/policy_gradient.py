@@ -20,6 +20,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
 from rlplay.engine.agreement import rounded
 from rlplay.engine.batch import Batch
+from rlplay.engine.covariance import by_covariance
 from rlplay.engine.distillation.teacher import at_policy, teacher_distributions
 from rlplay.engine.log_softmax import widened
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
@@ -37,6 +38,7 @@ def gradients(batch: Batch, rows: Tensor, state: State) -> TrainedMinibatch:
     What decides how is on the CPU, too, and so is what is returned: a GPU is waited for once.
     """
     share, places = share_of(batch, rows, state.settings), torch.arange(len(rows))
+    share = by_covariance(batch, rows, share, state)
     silent = without_gradient(batch, rows, share, state)
     loud, quiet = ranks.mine(places[~silent]), ranks.mine(places[silent])
 
@@ -62,13 +64,19 @@ def without_gradient(batch: Batch, rows: Tensor, share: Share, state: State) -> 
     """Which of the completions `rows` add exactly 0 to the gradient, whatever the policy makes of them: bool [R], on
     the CPU as they are.
 
-    Every built-in surrogate has its advantage as a factor; a KL or entropy in the loss, a value head, and a function
+    Most built-in surrogates have the advantage as a factor; a KL or entropy in the loss, a value head, and a function
     of the user's may have a gradient without it, and so may a teacher's term. TRPO reads all completions for its
     constraint.
     """
     settings = state.settings
     in_loss = state.kl_coef if settings.kl_placement == "loss" else 0.0
-    others = in_loss or settings.entropy_in_loss or batch.values is not None or settings.distils_in_loss
+    others = (
+        in_loss
+        or settings.surrogate_row.always
+        or settings.entropy_in_loss
+        or batch.values is not None
+        or settings.distils_in_loss
+    )
     if others or settings.surrogate_row.trust_region or is_own(settings.surrogate):
         return torch.zeros_like(rows, dtype=torch.bool)
     (advantages,) = batch.on_host("advantages")
@@ -94,7 +102,16 @@ def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMi
     else:
         old, advantages = (values[rows] for values in batch.on_host("old_logprobs", "advantages"))
         inputs = Inputs(old, old, None, advantages)  # a loss that reads the reference has a gradient
-    terms = objective(inputs, share.weights, state.settings, state.kl_coef, share.keep, share.bonus, state.entropy_coef)
+    terms = objective(
+        inputs,
+        share.weights,
+        state.settings,
+        state.kl_coef,
+        share.keep,
+        share.bonus,
+        state.entropy_coef,
+        share.held,
+    )
     for parameter in state.lm.policy.parameters():
         if parameter.requires_grad and parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)  # Adam moves on by its momentum where a gradient is 0
@@ -106,7 +123,8 @@ class Share:
     """What each token of some completions counts for, all [R, L]; `tokens` is the number in the whole minibatch.
 
     `keep` is a factor of the surrogate; where `weights` or `keep` is 0, `left_out` says why, as in `records.LEFT_OUT`.
-    On the CPU, where one sees who is silent, until a pass needs it.
+    `held` says where the loss's KL term acts; None: everywhere. On the CPU, where one sees who is silent, until a pass
+    needs it.
     """
 
     weights: Tensor
@@ -114,17 +132,25 @@ class Share:
     bonus: Tensor
     left_out: Tensor
     tokens: int
+    held: Tensor | None = None
 
     def select(self, places: Tensor) -> Share:
         """That of the completions at `places`, int64."""
-        return Share(self.weights[places], self.keep[places], self.bonus[places], self.left_out[places], self.tokens)
+        weights, keep, bonus, left_out = (
+            self.weights[places],
+            self.keep[places],
+            self.bonus[places],
+            self.left_out[places],
+        )
+        return Share(weights, keep, bonus, left_out, self.tokens, None if self.held is None else self.held[places])
 
 
 def _on_device(batch: Batch, rows: Tensor, share: Share) -> tuple[Tensor, Share]:
     """The completions `rows` and what they count for, where the batch is."""
     parts = [rows, share.weights, share.keep, share.bonus, share.left_out]
-    there, weights, keep, bonus, left_out = to_device(parts, batch.ids.device)
-    return there, Share(weights, keep, bonus, left_out, share.tokens)
+    parts += [] if share.held is None else [share.held]
+    there, weights, keep, bonus, left_out, *held = to_device(parts, batch.ids.device)
+    return there, Share(weights, keep, bonus, left_out, share.tokens, held[0] if held else None)
 
 
 def share_of(batch: Batch, rows: Tensor, settings: Settings) -> Share:
@@ -157,7 +183,16 @@ def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> Trained
     settings = state.settings
     there, share = _on_device(batch, rows, share)
     inputs, values = inputs_of(batch, rows, there, state)
-    terms = objective(inputs, share.weights, settings, state.kl_coef, share.keep, share.bonus, state.entropy_coef)
+    terms = objective(
+        inputs,
+        share.weights,
+        settings,
+        state.kl_coef,
+        share.keep,
+        share.bonus,
+        state.entropy_coef,
+        share.held,
+    )
     loss, losses = terms.loss, {}
     if values is not None:
         assert batch.values is not None

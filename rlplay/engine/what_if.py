@@ -18,6 +18,7 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.correct import correct
+from rlplay.engine.covariance import chosen
 from rlplay.engine.credit_phase import assigned, credited
 from rlplay.engine.objective import Inputs, objective, value_loss
 from rlplay.engine.optimize import brought, minibatches, stepped
@@ -134,7 +135,7 @@ def _steps(batch: Batch, passes: Passes, settings: Settings, weights: tuple[floa
     """The loss of every minibatch of the pass, as an optimizer step would record it; `weights` are β and that of the
     entropy bonus."""
     parts = minibatches(len(batch.group), passes.settings.num_minibatches, seed, batch.update, passes.epoch)
-    return [_step(batch, number, rows, passes, settings, weights) for number, rows in enumerate(parts)]
+    return [_step(batch, number, rows, passes, settings, weights, seed) for number, rows in enumerate(parts)]
 
 
 def _loss(steps: list[Stepped]) -> float:
@@ -142,13 +143,22 @@ def _loss(steps: list[Stepped]) -> float:
 
 
 def _step(
-    batch: Batch, number: int, rows: Tensor, passes: Passes, settings: Settings, weights: tuple[float, float]
+    batch: Batch,
+    number: int,
+    rows: Tensor,
+    passes: Passes,
+    settings: Settings,
+    weights: tuple[float, float],
+    seed: int,
 ) -> Stepped:
     """All of it on the CPU, where what a step has seen is."""
     beta, bonus = weights
     names = [name for name in _READ if getattr(batch, name) is not None]
     known = {name: values[rows] for name, values in zip(names, batch.on_host(*names), strict=True)}
     share = share_of(batch, rows, settings)
+    if settings.reads_covariance:
+        step = passes.epoch * passes.settings.num_minibatches + number
+        share = chosen(batch, rows, share, settings, passes.logprobs[rows], (seed, batch.update, step))
     entropy = None if passes.entropy is None else passes.entropy[rows]
     old_logprobs, ref_logprobs = known["old_logprobs"], known.get("ref_logprobs")
     with torch.enable_grad():
@@ -160,7 +170,7 @@ def _step(
             log_correction=log_correction(known.get("correction"), settings),
             teacher_logprobs=known.get("teacher_logprobs"), taught=taught,
         )  # fmt: skip
-        terms = objective(inputs, share.weights, settings, beta, share.keep, share.bonus, bonus)
+        terms = objective(inputs, share.weights, settings, beta, share.keep, share.bonus, bonus, share.held)
         dkl_dlogp = kl_gradient(terms, own)
         (gradient,) = torch.autograd.grad(terms.loss, own)
     (seen,) = brought([seen_of(rows, own, terms, share, gradient, dkl_dlogp)])

@@ -169,7 +169,7 @@ class Stepped(Record, frozen=True, kw_only=True):
 
 LEFT_OUT = (
     "", "its answer was cut", "too low an entropy", "its answer is too far off-policy",
-    "the sampler's probability is too far from the policy's",
+    "the sampler's probability is too far from the policy's", "drawn from the tokens of high covariance",
 )  # fmt: skip
 """Why a token's surrogate was left out of the loss; the first entry means that it counted."""
 

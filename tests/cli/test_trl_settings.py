@@ -98,6 +98,9 @@ REFUSED: list[tuple[Given, str]] = [
     ({"algorithm": "gdpo", "scale_rewards": "group"}, "scale_rewards=group"),
     ({"algorithm": "gdpo", "overlong_buffer": 4}, "overlong_buffer=4"),
     ({"scale_rewards": "whiten"}, "scale_rewards=whiten"),
+    ({"algorithm": "clip-cov"}, "clip_cov_ratio=0.0002"),
+    ({"algorithm": "kl-cov"}, "kl_cov_ratio=0.0002"),
+    ({"surrogate": "dro"}, "surrogate=dro"),
     ({"algorithm": "maxrl"}, "scale_rewards=mean"),
     ({"algorithm": "pass-at-k"}, "pass_at_k=2: TRL pays each answer for itself"),
     ({"algorithm": "grpo-passk"}, "baseline=best_other"),
@@ -142,6 +145,7 @@ INERT = {
     "per_device_train_batch_size",  # only the memory that a step takes
     "squares",  # only of a world, which is no script
     "labeller", "label_noise", "answers_of",  # in the pairs that the run recorded
+    "clip_cov_lb", "clip_cov_ub",  # of tokens that a clip_cov_ratio above 0 would draw
 }  # fmt: skip
 
 

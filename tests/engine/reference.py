@@ -22,7 +22,8 @@ def split(flat: Any, offsets: Any) -> Rows:
 def kl(name: str, ref: Any, own: Any) -> Any:
     """Schulman's estimators of KL(own || ref) on a token sampled from own."""
     ratio = np.exp(ref - own)
-    return {"k1": -np.log(ratio), "k2": 0.5 * np.log(ratio) ** 2, "k3": (ratio - 1) - np.log(ratio)}[name]
+    x = np.log(ratio)
+    return {"k1": -x, "k2": 0.5 * x**2, "k3": (ratio - 1) - x, "abs": np.abs(x)}[name]
 
 
 def combined(rewards: Any, parts: dict[str, Any], weights: dict[str, float], group: Any, s: dict[str, Any]) -> Any:
@@ -186,9 +187,33 @@ def _baseline(i: int, stream: Rows, outcomes: Any, values: Rows | None, greedy: 
     return found[s["baseline"]]
 
 
+def by_covariance(
+    now: Rows, old: Rows, advantage: Rows, s: dict[str, Any], place: list[int], kept: Any = None
+) -> tuple[Rows, Rows]:
+    """1 where Clip-Cov leaves a token's surrogate in, and 1 where KL-Cov holds it; `place` is seed, update and step."""
+    kept = np.ones(len(now)) if kept is None else kept
+    places = [(i, t) for i, row in enumerate(now) for t in range(len(row)) if kept[i]]
+    a, p = (np.array([rows[i][t] for i, t in places]) for rows in (advantage, now))
+    c = (a - a.mean()) * (p - p.mean())
+    keep, held = [np.ones(len(row)) for row in now], [np.ones(len(row)) for row in now]
+    if s["clip_cov_ratio"]:
+        w = np.array([math.exp(now[i][t] - old[i][t]) for i, t in places])
+        high = s["epsilon"] if s["epsilon_high"] is None else s["epsilon_high"]
+        clipped = ((a > 0) & (w > 1 + high)) | ((a < 0) & (w < 1 - s["epsilon"]))
+        fitting = np.flatnonzero((c > s["clip_cov_lb"]) & (c < s["clip_cov_ub"]) & ~clipped)
+        order = np.random.default_rng([place[0], place[1], 9, place[2]]).permutation(len(fitting))
+        for n in fitting[order[: max(1, int(s["clip_cov_ratio"] * len(places)))]]:
+            keep[places[n][0]][places[n][1]] = 0
+    if s["kl_cov_ratio"] < 1:
+        held = [np.zeros(len(row)) for row in now]
+        for n in np.argsort(-c, kind="stable")[: max(1, int(s["kl_cov_ratio"] * len(places)))]:
+            held[places[n][0]][places[n][1]] = 1
+    return keep, held
+
+
 def loss_and_pull(
     now: Rows, old: Rows, ref: Rows, advantage: Rows, s: dict[str, Any],
-    beta: float | None = None, keep: Rows | None = None, kept: Any = None,
+    beta: float | None = None, keep: Rows | None = None, kept: Any = None, held: Rows | None = None,
 ) -> tuple[float, Rows, Rows, Rows]:  # fmt: skip
     """Policy loss with its KL term; its derivative by each token's log-probability (by hand); ratios; clip states.
 
@@ -218,7 +243,7 @@ def loss_and_pull(
         loss += float((weight * counts * token).sum())
         strength = s["beta"] if beta is None else beta
         if s["kl_placement"] == "loss" and strength:
-            term, by_own, by_weight = _kl_term(p, o, r, w, s)
+            term, by_own, by_weight = (x * (1 if held is None else held[i]) for x in _kl_term(p, o, r, w, s))
             loss += float(strength * (weight * term).sum())
             pull = pull + strength * (weight * by_own + dw @ (weight * by_weight))
         pulls.append(pull)
@@ -273,6 +298,8 @@ def _surrogate(  # noqa: PLR0911
         case "cispo":
             capped = np.minimum(w, high)
             return -capped * a * p, -capped * a, none, none
+        case "dro":
+            return s["dro_beta"] / 2 * (p - o) ** 2 - a * p, s["dro_beta"] * (p - o) - a, none, none
         case "sapo":
             tau = np.where(a > 0, s["sapo_temperature_pos"], s["sapo_temperature_neg"])
             gate = 1 / (1 + np.exp(-tau * (w - 1)))
@@ -298,10 +325,12 @@ def _moved_too_far(p: Any, o: Any, a: Any, bound: Any, surrogate: str) -> Any:
 def _kl_term(p: Any, o: Any, r: Any, w: Any, s: dict[str, Any]) -> tuple[Any, Any, Any]:
     """The KL term per token; its derivative by the own log-probability with w held; its derivative by w."""
     if s["kl_anchor"] == "old":
-        slope = {"k1": -np.ones_like(p), "k2": p - o, "k3": np.exp(p - o) - 1}[s["kl_estimator"]]
+        slope = {"k1": -np.ones_like(p), "k2": p - o, "k3": np.exp(p - o) - 1, "abs": np.sign(np.round(p - o, 5))}[
+            s["kl_estimator"]
+        ]
         return kl(s["kl_estimator"], p, o), slope, np.zeros_like(p)
     term = kl(s["kl_estimator"], r, p)
-    slope = {"k1": np.ones_like(p), "k2": p - r, "k3": 1 - np.exp(r - p)}[s["kl_estimator"]]
+    slope = {"k1": np.ones_like(p), "k2": p - r, "k3": 1 - np.exp(r - p), "abs": np.sign(p - r)}[s["kl_estimator"]]
     if s["use_bias_correction_kl"]:
         return term * w, slope * w, term
     return term, slope, np.zeros_like(p)

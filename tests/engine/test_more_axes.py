@@ -161,6 +161,42 @@ def test_an_adaptive_bonus_acts_only_where_the_entropy_is_low(start: Start, targ
     assert np.array_equal(pulls[0][2], pulls[1][2]) == (target == 0.0)
 
 
+COVARIANT = {"algorithm": "clip-cov", "clip_cov_ratio": 0.15, "clip_cov_lb": -0.2, "num_iterations": 2}
+
+
+def test_what_clip_cov_draws_is_drawn_again_by_every_replay_and_by_another_seed_otherwise(start: Start) -> None:
+    driver, records = updates(start, 3, **COVARIANT)
+    drawn = [step.left_out == 5 for step in records_of(Stepped, records)]
+    assert all(each.any() for each in drawn)
+    assert {int(each.sum()) for each in drawn} <= {int(0.15 * len(each)) for each in drawn}
+    driver.rewind(1)
+    before = len(records)
+    driver.advance("update", 2, lambda: False)
+    again = [step.left_out == 5 for step in records_of(Stepped, records[before:])]
+    driver.close()
+    assert [each.tolist() for each in again] == [each.tolist() for each in drawn[-len(again) :]]
+
+
+def test_a_preview_draws_the_tokens_that_the_step_has_drawn(start: Start) -> None:
+    driver, records = updates(start, 2, **COVARIANT | {"num_iterations": 1})
+    seen = [step.left_out for step in records_of(Stepped, records) if step.update == 2]
+    imagined = driver.what_if({"learning_rate": 0.0}).before
+    driver.close()
+    assert [step.left_out.tolist() for step in imagined] == [each.tolist() for each in seen]  # type: ignore[union-attr]
+
+
+def test_kl_cov_holds_few_tokens_and_those_without_a_clip_pull_on(start: Start) -> None:
+    given = {"algorithm": "kl-cov", "kl_cov_ratio": 0.1, "num_iterations": 2, "learning_rate": 1e-2}
+    driver, records = updates(start, 1, **given)
+    driver.close()
+    for step in records_of(Stepped, records)[2:]:
+        assert step.dkl_dlogp is not None
+        held = step.dkl_dlogp != 0
+        assert 0 < held.sum() <= max(1, int(0.1 * len(held)))
+        assert step.kl is not None
+        assert (step.kl[~held] == 0).all()
+
+
 def test_groups_without_signal_are_replaced(start: Start) -> None:
     driver, records = updates(start, 3, reward="seldom", dynamic_sampling=True, num_prompts=4, num_generations=4)
     driver.close()

@@ -50,6 +50,10 @@ CASES: list[dict[str, Any]] = [{"algorithm": name} for name in FROM_REWARDS] + [
     {"algorithm": "vespo", "num_iterations": 3, "learning_rate": 1e-3},
     {"algorithm": "ppo-penalty", "kl_estimator": "k2", "learning_rate": 1e-2},
     {"algorithm": "maxrl", "reward": "seldom"},
+    {"algorithm": "clip-cov", "clip_cov_ratio": 0.1, "clip_cov_lb": 0.1, "num_iterations": 2, "learning_rate": 1e-2},
+    {"algorithm": "clip-cov", "clip_cov_ratio": 0.2, "clip_cov_lb": 0.0, "top_entropy_quantile": 0.6},
+    {"algorithm": "kl-cov", "kl_cov_ratio": 0.1, "num_iterations": 2, "learning_rate": 1e-2},
+    {"algorithm": "grpo", "surrogate": "dro", "dro_beta": 0.7, "num_iterations": 2, "learning_rate": 1e-2},
     {"algorithm": "pass-at-k", "reward": "seldom"},
     {"algorithm": "rloo", "scale_rewards": "answers", "reward_clip_min": 0.3, "reward_clip_max": 0.6},
     {"algorithm": "reinforce", "scale_rewards": "answers", "gamma": 0.9},
@@ -137,7 +141,10 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
         own = reference.split(step.logprobs, np.concatenate([[0], np.cumsum(lengths)]))
         keep, kept = _kept(update, step.rows, settings)
         read = own, *([rows[i] for i in step.rows] for rows in (old, ref, advantages)), settings
-        loss, pull, ratio, state = reference.loss_and_pull(*read, step.metrics.get("kl_coef"), keep, kept)
+        place = [0, update.number, step.step]
+        in_clip, held = reference.by_covariance(read[0], read[1], read[3], settings, place, kept)
+        both = [one * other for one, other in zip(keep, in_clip, strict=True)]
+        loss, pull, ratio, state = reference.loss_and_pull(*read, step.metrics.get("kl_coef"), both, kept, held)
         inside = np.repeat(kept, lengths) > 0
         np.testing.assert_allclose(
             step.importance_ratio[inside], np.concatenate(ratio)[inside], atol=TOLERANCE, rtol=TOLERANCE
@@ -149,7 +156,7 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
         clipped = (np.abs(np.concatenate(counted)) == 1).mean()
         np.testing.assert_allclose(step.metrics["clip_ratio/region_mean"], clipped, atol=1e-6)
         if step.dkl_dlogp is not None:
-            of_kl = np.concatenate(pull) - np.concatenate(reference.loss_and_pull(*read, 0.0, keep, kept)[1])
+            of_kl = np.concatenate(pull) - np.concatenate(reference.loss_and_pull(*read, 0.0, both, kept)[1])
             np.testing.assert_allclose(step.dkl_dlogp, of_kl, atol=TOLERANCE, rtol=1e-4)
             beta = step.metrics.get("kl_coef", settings["beta"])
             policy = step.metrics["loss"] - settings["vf_coef"] * step.metrics.get("value_loss", 0.0)
@@ -159,7 +166,8 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
             (a < 0) & ((o - p).mean() > (settings["off_policy_mask_threshold"] or np.inf))
             for p, o, a in zip(own, *([rows[i] for i in step.rows] for rows in (old, advantages)), strict=True)
         ])  # fmt: skip
-        reasons = np.select([~inside, np.concatenate(keep) == 0, off_policy], [1, 2, 3])
+        out = [~inside, np.concatenate(keep) == 0, np.concatenate(in_clip) == 0, off_policy]
+        reasons = np.select(out, [1, 2, 5, 3])
         np.testing.assert_array_equal(step.left_out, reasons)
         if step.values is not None and values is not None:
             now = reference.split(step.values, np.concatenate([[0], np.cumsum(lengths)]))
@@ -174,7 +182,7 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
                 np.concatenate(rows) for rows in ([ref[i] for i in step.rows], own, ratio, [old[i] for i in step.rows])
             )
             if settings["kl_anchor"] == "old":
-                term = reference.kl(settings["kl_estimator"], p, o)
+                term = reference.kl(settings["kl_estimator"], p, o) * np.concatenate(held)
             else:
                 term = reference.kl(settings["kl_estimator"], r, p) * (w if settings["use_bias_correction_kl"] else 1)
             np.testing.assert_allclose(step.kl[inside], term[inside], atol=TOLERANCE)

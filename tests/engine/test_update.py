@@ -78,7 +78,7 @@ def test_the_recorded_pull_on_the_tokens_is_the_whole_gradient(start: Start, alg
     assert step.metrics["grad_norm"] == pytest.approx(norm, rel=1e-4)
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "dapo", "gspo", "rlhf-ppo"])
+@pytest.mark.parametrize("algorithm", ["grpo", "dapo", "gspo", "rlhf-ppo", "clip-cov", "kl-cov"])
 def test_a_batch_in_parts_takes_the_same_steps(start: Start, algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {}
     for at_once in (10**9, 1):

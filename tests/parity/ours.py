@@ -15,6 +15,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine import policy_gradient
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.correct import correct, correction_metrics
+from rlplay.engine.covariance import chosen
 from rlplay.engine.credit_phase import assigned
 from rlplay.engine.entropy_bonus import adapt
 from rlplay.engine.objective import Inputs, Terms, objective
@@ -49,12 +50,14 @@ def loss_of(
     """What the loss of the whole batch consists of, and what each token counts for in it."""
     rows = torch.arange(len(given.group))
     share = policy_gradient.share_of(batch, rows, knobs)
+    if knobs.reads_covariance:
+        share = chosen(batch, rows, share, knobs, now.detach(), (0, 1, 0))
     assert batch.advantages is not None
     inputs = Inputs(
         now, given.old, given.ref, batch.advantages, None, None, given.entropy, False,
         batch.sampling_logprobs, policy_gradient.log_correction(batch.correction, knobs),
     )  # fmt: skip
-    return objective(inputs, share.weights, knobs, knobs.beta, share.keep, share.bonus, entropy_coef), share
+    return objective(inputs, share.weights, knobs, knobs.beta, share.keep, share.bonus, entropy_coef, share.held), share
 
 
 def adapting(batches: list[Fixed], **settings: Any) -> dict[str, Tensor]:

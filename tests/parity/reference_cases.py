@@ -38,7 +38,8 @@ def compare(mine: dict[str, Any], dtype: torch.dtype, seed: int) -> Pairs:
     last = [sorted({*np.flatnonzero(row), len(row) - 1}) for row in ends]
     greedy = batch.greedy[::GENERATIONS].double().numpy()
     advantages = reference.advantages(stream, given, greedy, group, s, last)
-    loss, pulls, _, states = reference.loss_and_pull(now, old, ref, advantages, s)
+    keep, held = reference.by_covariance(now, old, advantages, s, [0, 1, 0])
+    loss, pulls, _, states = reference.loss_and_pull(now, old, ref, advantages, s, None, keep, None, held)
     other = {"advantages": advantages, "dloss_dlogp": pulls, "clip_state": states}
     flat = {name: torch.from_numpy(np.concatenate(value)) for name, value in other.items()}
     pairs = {name: (own[name][batch.mask], value) for name, value in flat.items()}

@@ -21,8 +21,10 @@ from rlplay.algorithms.divergences import ESTIMATORS, ziegler
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch
 from rlplay.engine.correct import correct, correction_metrics
+from rlplay.engine.covariance import chosen
 from rlplay.engine.credit_phase import on_last
 from rlplay.engine.objective import Inputs, objective, value_loss
+from rlplay.engine.policy_gradient import Share
 from rlplay.engine.tensors import Tensors, group_statistics
 from tests.parity import record_verl as verl
 from tests.parity.case import Case, Pairs
@@ -167,6 +169,23 @@ def _with_sampler(b: Any, settings: Settings) -> Batch:
     return found
 
 
+def by_covariance(name: str, b: Any, **settings: Any) -> dict[str, Tensor]:
+    """Loss and gradient of a surrogate whose tokens are chosen by their covariance."""
+    bounds = {"epsilon": verl.CLIPS["clip_ratio_low"], "epsilon_high": verl.CLIPS["clip_ratio_high"]}
+    knobs, now = resolve(SIZES | bounds | settings), b.logprobs.clone().requires_grad_()
+    counted = b.mask.to(torch.get_default_dtype())
+    weights = token_weights(Tensors, knobs.aggregation, b.mask, counted, knobs.max_completion_length)
+    batch: Any = SimpleNamespace(on_host=lambda *_: (b.stream, b.old))
+    every = Share(weights, torch.ones_like(weights), weights, torch.zeros_like(b.mask, dtype=torch.uint8), 0)
+    share = chosen(batch, torch.arange(len(b.group)), every, knobs, b.logprobs, (0, 1, 0))
+    terms = objective(Inputs(now, b.old, None, b.stream), weights, knobs, knobs.beta, share.keep, held=share.held)
+    (gradient,) = torch.autograd.grad(terms.loss, now)
+    found = {f"{name}/loss": terms.loss.detach(), f"{name}/dloss_dlogp": gradient}
+    if knobs.clip_cov_ratio:
+        found[f"{name}/actor/pg_clipfrac"] = (share.left_out[b.mask] > 0).double().mean()
+    return found
+
+
 def in_reward(b: Any) -> dict[str, Tensor]:
     """Token rewards less β·k1."""
     return {"kl in reward/stream": b.stream - verl.KL_COEF * ESTIMATORS["k1"].compute(Tensors, b.ref - b.old)}
@@ -209,6 +228,11 @@ ROWS: list[tuple[str, Own]] = [
     *(("Sampler rejected (rollout_rs)", partial(rejected, name)) for name in REJECTIONS if name != "none"),
     # verl clamps the weight to [1 − ε, 1 + ε_high]; recorded with ε = 1 only the upper bound is left, TRL's cap.
     ("CISPO", partial(policy, "cispo", False, algorithm="cispo", epsilon_high=1 + verl.CLIPS["clip_ratio_high"])),
+    ("Clip-Cov, all tokens between its bounds", partial(by_covariance, "clip_cov", algorithm="clip-cov",
+                                                       **verl.CLIP_COV)),
+    ("KL-Cov", partial(by_covariance, "kl_cov", algorithm="kl-cov", kl_cov_ratio=verl.KL_COV["kl_cov_ratio"],
+                       beta=verl.KL_COV["ppo_kl_coef"])),
+    ("DRO", partial(policy, "dro", False, surrogate="dro", dro_beta=verl.DRO_BETA, aggregation="token_mean")),
     ("Policy gradient (gpg)", partial(policy, "gpg", False, algorithm="a2c")),
     ("Value loss, clipped", values),
     ("KL k1 (kl)", partial(estimator, "k1", "kl")),

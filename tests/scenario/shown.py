@@ -62,7 +62,7 @@ def _with(names: _Names, each: Any) -> _Names:
     names |= {
         "min": min, "max": max, "exp": math.exp, "log": math.log, "tanh": math.tanh, "log_sigmoid": log_sigmoid,
         "sigmoid": lambda x: math.exp(log_sigmoid(x)), "clip": lambda x, low, high: min(max(x, low), high),
-        "odds_of": lambda x: x - math.log(-math.expm1(x)),
+        "abs": abs, "odds_of": lambda x: x - math.log(-math.expm1(x)),
         "total": lambda inner: sum(each(inner)), "average": lambda inner: sum(each(inner)) / len(each(inner)),
     }  # fmt: skip
     return names

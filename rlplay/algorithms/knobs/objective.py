@@ -30,6 +30,9 @@ OBJECTIVE: tuple[Knob, ...] = (
          "Larger: the gradient is damped sooner.", 0.01, 100.0, 0.05, needs=("surrogate", ("sapo",))),
     Knob("sapo_temperature_neg", "SAPO τ, A ≤ 0", "objective", "Steepness of the soft clip for bad tokens.",
          "Larger: the push is damped sooner.", 0.01, 100.0, 0.05, needs=("surrogate", ("sapo",))),
+    Knob("dro_beta", "DRO β", "objective", "Weight of half the squared log-ratio.",
+         "Larger: a token moves less far from its probability when it was sampled.", 0.0, 100.0, 0.1,
+         needs=("surrogate", ("dro",))),
     Knob("vespo_k_pos", "VESPO k, A ≥ 0", "objective", "Power of the answer's ratio W in its weight.",
          "Larger: answers that have become less likely count less.", 0.0, 100.0, 0.5,
          needs=("surrogate", ("vespo",))),
@@ -51,7 +54,7 @@ OBJECTIVE: tuple[Knob, ...] = (
     Knob("kl_placement", "KL placement", "objective", "Where the KL penalty acts.",
          "none: nowhere. loss: a term of the loss. reward: subtracted from each token's reward. constraint: a "
          "limit on every update (TRPO)."),
-    Knob("kl_estimator", "KL estimator", "objective", "k1, k2, k3 (Schulman) or full, over the whole vocabulary.",
+    Knob("kl_estimator", "KL estimator", "objective", "k1, k2, k3 (Schulman), abs, or full, over the whole vocabulary.",
          "k1 can be negative. On-policy in the loss, without bias correction, its gradient is 0 on average, so it "
          "holds nothing back. full is exact at each position and takes memory."),
     Knob("kl_anchor", "KL anchor", "objective", "The policy to which the KL is measured.",
@@ -94,6 +97,17 @@ OBJECTIVE: tuple[Knob, ...] = (
     Knob("rollout_rs_threshold", "Rejection threshold", "objective",
          "Largest divergence that stays in the loss; for a k1 the largest ratio, whose inverse is the smallest.",
          "Smaller: leaves out more.", 0.00001, 1000.0, 1.5, True, needs=("rollout_rs", tuple(REJECTIONS)[1:])),
+    Knob("clip_cov_ratio", "Clip-Cov share", "objective",
+         "Share of tokens left out by chance, of those with a covariance between its bounds; 0: none.",
+         "Above 0: some of the tokens that lower the entropy most have no gradient in a step; at least one, if there "
+         "is one. It takes another pass in all steps but the first.", 0.0, 1.0, 0.01),
+    Knob("clip_cov_lb", "Clip-Cov, from", "objective", "Covariance above which tokens may be left out.",
+         "Lower: more tokens to draw from, also such that matter less for the entropy.", -100.0, 100.0, 0.5),
+    Knob("clip_cov_ub", "Clip-Cov, to", "objective", "Covariance below which tokens may be left out.",
+         "Lower: the tokens of highest covariance are never left out.", -100.0, 100.0, 0.5),
+    Knob("kl_cov_ratio", "KL-Cov share", "objective", "Share of tokens that the KL term acts on; 1: all.",
+         "Below 1: only those of highest covariance of advantage and log-probability, at least one, are held. It takes "
+         "another pass in all steps but the first.", 0.0, 1.0, 0.01),
     Knob("entropy_coef", "Entropy bonus", "objective", "Weight of the mean entropy in the loss.",
          "Above 0: the policy keeps exploring. Too much: it never decides.", -1.0, 1.0, 0.005),
     Knob("use_adaptive_entropy", "Adaptive bonus", "objective", "Whether the entropy bonus adapts, step by step.",

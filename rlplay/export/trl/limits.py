@@ -69,6 +69,9 @@ def _unsupported(s: Settings) -> Iterator[str]:
 
 def _paid(s: Settings, found: tuple[str, str] | None) -> Iterator[str]:
     """The settings with which TRL pays an answer otherwise."""
+    for name, off in (("clip_cov_ratio", 0), ("kl_cov_ratio", 1)):
+        if getattr(s, name) != off:
+            yield f"{name}={written(getattr(s, name))}: TRL chooses no tokens by their covariance"
     if s.pass_at_k > 1:
         yield f"pass_at_k={s.pass_at_k}: TRL pays each answer for itself"
     for name in ("reward_clip_min", "reward_clip_max"):

@@ -59,7 +59,9 @@ def filled(s: Settings, numbers: TokenNumbers) -> list[Line]:
 
         lines = [[("= ", "plain"), *parts] for parts in written(term, numbers.place, number)]
         lines[-1] += [(" = ", "plain"), (stripped(term.at(numbers.place), places), "won")]
-    remarks = why_clipped(s, numbers) or [_effect(s, a), *row(s, "surrogate").unclipped(s, a, w)]
+    chosen = row(s, "surrogate")
+    effect = [] if chosen.always else [_effect(s, a)]  # else A alone does not say which way it goes
+    remarks = why_clipped(s, numbers) or [*effect, *chosen.unclipped(s, a, w)]
     return lines + [note(text) for text in remarks]
 
 
