@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlplay.health.finding import Evidence, Finding, NoTick
+from rlplay.algorithms.pair_losses import mixture
+from rlplay.health.finding import NOT_USED, Evidence, Finding, NoTick
 from rlplay.health.reference_checks import compares
 from rlplay.trace.numbers import number
 
@@ -36,7 +37,7 @@ class _Loss(NamedTuple):
 
 def displaced(run: Evidence) -> Finding | None:
     """Chosen answers become much less likely; rejected ones even more so."""
-    lost = _lost(run)
+    lost = None if _meant(run) else _lost(run)
     if lost is None or lost.nats - lost.noise <= LOST or not _large(run, lost.nats):
         return None
     times = f"{number(math.exp(lost.nats), 2)} times" if lost.nats < 10 else "more than 20,000 times"
@@ -52,6 +53,11 @@ def displaced(run: Evidence) -> Finding | None:
         ("beta", "learning_rate"),
         run.place("longest"),
     )
+
+
+def _meant(run: Evidence) -> bool:
+    """Whether the loss lowers chosen answers on purpose."""
+    return "apo_down" in mixture(run.settings)
 
 
 def _lost(run: Evidence) -> _Loss | None:
@@ -99,6 +105,8 @@ def _large(run: Evidence, nats: float) -> bool:
 
 
 def stays_likely(run: Evidence) -> str:
+    if _meant(run):
+        return NOT_USED
     lost = _lost(run)
     if lost is None:
         return ""

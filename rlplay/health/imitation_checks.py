@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from rlplay.algorithms.pair_losses import mixture
 from rlplay.health.finding import Evidence, Finding, NoTick
 from rlplay.health.trend import trend
 from rlplay.trace.numbers import number, percent
@@ -155,7 +156,8 @@ def holds(run: Evidence) -> str:
     if len(points) < EVALUATIONS:
         return ""
     chance = math.log(2)
-    usual = run.kind == "pairs" and (not run.stated("loss_type") or run.settings.loss_type == "sigmoid")
+    alone = dict(mixture(run.settings)) == {"sigmoid": 1.0}
+    usual = run.kind == "pairs" and (not run.stated("loss_type") or alone)
     if usual and min(x for _, x in points) >= chance:
         return NoTick(f"{number(points[-1][1])}, no lower than log 2, the loss of a model that cannot tell the answers "
                       "of a pair apart")  # fmt: skip

@@ -148,7 +148,7 @@ def _first_loss(run: Evidence) -> Normal | None:
     if not losses or losses[0][0] != max(run.first, 1):
         return None
     begun = _BEGINS.get(run.settings.loss_type) if run.stated("loss_type") else _BEGINS.get(_USUAL.get(run.kind, ""))
-    if begun is None:
+    if begun is None or run.settings.loss_weights or run.settings.use_weighting:
         return None
     value, formula, why = begun(run.settings.beta)
     if not abs(losses[0][1] - value) <= CLOSE * max(1.0, value):
@@ -162,7 +162,12 @@ _BEGINS: dict[str, Callable[[float], tuple[float, str, str]]] = {
     "sigmoid": lambda _: (math.log(2), "log 2", _SAME),
     "hinge": lambda _: (1.0, "1", _SAME),
     "ipo": lambda beta: ((0.5 / beta) ** 2 if beta > 0 else math.nan, "(1/2β)²", _SAME),
-    "kto": lambda _: (0.5, "1 − σ(0)", _SAME),
+    **dict.fromkeys(("sigmoid_norm", "robust", "aot", "aot_unpaired"), lambda _: (math.log(2), "log 2", _SAME)),
+    **dict.fromkeys(("nca_pair", "bco_pair"), lambda _: (2 * math.log(2), "2·log 2", _SAME)),
+    **dict.fromkeys(("apo_zero", "apo_down"), lambda _: (1.0, "1", _SAME)),
+    "discopop": lambda _: (0.5 + math.log(2) / 2, "½·log 2 + ½", _SAME),
+    "sppo_hard": lambda beta: (0.5 / beta**2 if beta > 0 else math.nan, "2·(1/2β)²", _SAME),
+    **dict.fromkeys(("kto", "apo_zero_unpaired"), lambda _: (0.5, "1 − σ(0)", _SAME)),
     "reward": lambda _: (math.log(2), "log 2", _UNTOLD),
 }
 """By loss_type: the value of the first loss at some β, its formula, and why."""

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.health.finding import Evidence, Finding, NoTick
 from rlplay.health.run_kind import COMPARED, REWARDED
 from rlplay.health.trend import ceiling
@@ -87,7 +88,8 @@ def _differs_by_metrics(run: Evidence) -> Finding | None:
 def compares(run: Evidence) -> bool:
     """Whether pairs are compared with a reference."""
     free = any(word in run.source for word in ("CPO", "ORPO", "SimPO"))
-    return run.kind in COMPARED and not free and run.settings.loss_type not in ("simpo", "cpo", "orpo")
+    loss = PAIR_LOSSES.get(run.settings.loss_type)
+    return run.kind in COMPARED and not free and (loss is None or loss.with_reference)
 
 
 def _other_model(run: Evidence, evidence: str) -> Finding:

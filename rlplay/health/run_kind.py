@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container
 from typing import Literal
 
+from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 
 RunKind = Literal["rewards", "action values", "pairs", "kto", "imitation", "reward model", "distillation"]
@@ -43,7 +44,7 @@ def kind_of(settings: Settings, on_record: Container[str], source: str, metrics:
     Losses alone, of training and of held-out data, are those of fine-tuning.
     """
     if "loss_type" in on_record:
-        if settings.loss_type == "kto":
+        if settings.loss_type in PAIR_LOSSES and PAIR_LOSSES[settings.loss_type].alone:
             return "kto"
         return "rewards" if settings.kind == "learned rewards" else settings.kind
     names = set(metrics)

@@ -14,7 +14,7 @@ from rlplay.health import imitation_checks as imitation
 from rlplay.health import pair_checks as pair
 from rlplay.health.counts import WinCount
 from rlplay.health.examine import findings, verdicts
-from rlplay.health.finding import Evidence
+from rlplay.health.finding import NOT_USED, Evidence
 from rlplay.health.pair_numbers import PairNumbers, pair_numbers
 from rlplay.trace.records import Scored
 from rlplay.trace.update import Update
@@ -118,6 +118,9 @@ def test_chosen_answers_that_become_unlikely() -> None:
     assert found.evidence.endswith("logps/chosen went from −22 to −27 in 10 updates.")
     assert chosen.displaced(curves(10, sick | {"rewards/chosen": [0.0] * 10}, DPO)) is None, "other answers"
     assert chosen.displaced(curves(10, sick | {"logps/chosen": [-20.0 - n / 2 for n in range(10)]}, DPO)) is None
+    lowered = curves(10, sick, DPO, loss_type="apo_down")
+    assert chosen.displaced(lowered) is None, "the loss means to"
+    assert chosen.stays_likely(lowered) == NOT_USED
     assert chosen.displaced(curves(9, {name: x[:9] for name, x in sick.items()}, DPO)) is None
     assert chosen.displaced(curves(10, {"logps/chosen": falling}, "TRL 1.16.0 CPOTrainer")) is not None
     early = [-5.0, -9.0, -14.0, -18.0, -20.0, *[-30.0, -31.0, -29.0, -30.0] * 5]

@@ -93,7 +93,7 @@ def test_the_first_loss_is_the_loss_s_own_at_a_margin_of_0(loss_type: str) -> No
     row, zero = PAIR_LOSSES[loss_type], np.zeros(4)
     given = {
         "gap": zero, "score": zero, "chosen": np.array([True, False] * 2), "kto_baseline": 0.0, "margin": zero,
-        "chosen_score": zero, "rejected_score": zero,
+        "chosen_score": zero, "rejected_score": zero, "mean_gap": zero, "policy_gap": zero, "ref_gap": zero,
     }  # fmt: skip
     settings = dataclasses.asdict(_Chosen())
     assert row.compute is not None
@@ -110,6 +110,7 @@ class _Chosen:
     desirable_weight: float = 1.0
     undesirable_weight: float = 1.0
     center_rewards_coefficient: float = 0.0
+    discopop_tau: float = 0.05
 
 
 def test_a_first_loss_is_named_only_where_it_is_the_first() -> None:
