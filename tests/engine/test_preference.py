@@ -122,6 +122,41 @@ def test_ktos_baseline_is_the_log_ratio_of_answers_put_after_the_next_prompt(sta
     assert second.metrics["kto/kl"] > 0.1
 
 
+def test_wpos_weights_are_those_of_whole_answers(start: Start) -> None:
+    """exp of the mean of log p − log Σ p² over an answer's tokens, of both answers of a pair multiplied."""
+    driver, records = start(algorithm="wpo", num_prompts=4, learning_rate=1e-3, num_iterations=2)
+    driver.advance("step", 1, never)
+    model = copy.deepcopy(driver._state.lm.policy).double()
+    driver.advance("step", 1, never)
+    driver.close()
+    update = _update(records, 1)
+    sampled, step = update.sampled, update.steps[1]
+    assert sampled is not None
+    weights = []
+    for row in step.rows.tolist():
+        prompt = sampled.prompt_ids[slice(*sampled.prompt_offsets[sampled.group[row] :][:2])]
+        answer = torch.from_numpy(sampled.token_ids[slice(*sampled.offsets[row : row + 2])]).long()
+        ids = torch.cat([torch.from_numpy(prompt).long(), answer])[None]
+        with torch.no_grad():
+            p = model(input_ids=ids).logits[0, len(prompt) - 1 : -1].softmax(-1)
+        weights.append(float((p.gather(-1, answer[:, None])[:, 0] / (p**2).sum(-1)).log().mean().exp()))
+    of_pairs = np.array(weights[:4]) * weights[4:]
+    recorded = np.split(step.weights, np.cumsum(np.diff(sampled.offsets)[step.rows])[:-1])
+    np.testing.assert_allclose([row[0] for row in recorded], [*of_pairs, *of_pairs], rtol=1e-4)
+    assert np.ptp(of_pairs) > 0.01
+
+
+def test_online_dpo_learns_from_answers_of_the_policy_itself(start: Start) -> None:
+    texts = {}
+    for name in ("dpo", "online-dpo"):
+        driver, records = start(run=f"{name}.rlplay", algorithm=name, num_prompts=4, learning_rate=3e-2)
+        driver.advance("update", 3, never)
+        driver.close()
+        texts[name] = [r.texts for r in records if isinstance(r, Sampled)]
+    assert texts["dpo"][0] == texts["online-dpo"][0], "in the first update the policy is the reference"
+    assert texts["dpo"][2] != texts["online-dpo"][2]
+
+
 @pytest.mark.parametrize("algorithm", ["dpo", "ipo", "kto"])
 def test_before_the_first_step_every_pair_is_a_tie(start: Start, algorithm: str) -> None:
     """The policy is the reference: no rounding between their passes decides which answer is ahead."""

@@ -115,6 +115,8 @@ CASES: list[dict[str, Any]] = [
     {"algorithm": "grpo", "beta": 0.1, "max_grad_norm": 0.5},
     {"algorithm": "gspo", "num_iterations": 2, "num_minibatches": 2, "lr_scheduler_type": "linear"},
     {"algorithm": "dpo"},
+    {"algorithm": "aot"},
+    {"algorithm": "wpo", "num_iterations": 2},
 ]
 
 
