@@ -77,6 +77,7 @@ NO_REVEAL = {
     "trouble-moving": {"Mean reward at update 6", "Mean reward 15 updates after the move"},
     "trouble-size": {"Mean reward after 5 updates, 9 squares"},
     "trouble-simulator": {"Mean reward in the simulator"},
+    "every-token": {"Held-out reward, the teacher to be", "Held-out reward after 80 answers, from rewards alone"},
     "both-fall": {"Held-out gold score, against DPO"},
     "not-the-policy": {"Mismatch KL", "Held-out reward"},
     "race": {"REINFORCE, mean reward at update 6"},
