@@ -222,3 +222,21 @@ def test_an_answer_whose_tokens_are_all_masked_needs_no_backward_pass(
     (credited,) = only(Credited, records)
     assert credited.correction is not None
     assert not credited.correction.any()
+
+
+def test_an_answer_without_a_gradient_is_still_read_by_the_policy(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the sampler's log-probabilities as the old ones, those of the policy are not known without a pass."""
+    given = {"reward": "some_groups", "sampler_lag": 1, "old_logprobs_of": "sampler", "learning_rate": 1e-2}
+
+    def ratios(run: str) -> Any:
+        driver, records = start(run=run, algorithm="dr-grpo", **given)
+        driver.advance("update", 2, lambda: False)
+        driver.close()
+        return only(Stepped, records)[-1].importance_ratio
+
+    found = ratios("found.rlplay")
+    monkeypatch.setattr("rlplay.engine.policy_gradient.without_gradient", lambda _, rows, *__: rows < 0)
+    np.testing.assert_allclose(found, ratios("all.rlplay"), rtol=1e-3)
+    assert (found != 1).mean() > 0.9
