@@ -90,3 +90,8 @@ def test_a_tie_is_one_of_the_pair() -> None:
     assert update.scored is not None
     update.scored = msgspec.structs.replace(update.scored, roles=["tie", "tie"])
     assert "This pair is a tie, so nothing pulls." in said(update, resolve({"algorithm": "dpo"}), 0.0)
+
+
+def test_where_a_teacher_alone_teaches_no_reward_is_the_reason() -> None:
+    assert "Rewards do not count" in said(update_with(), resolve({"algorithm": "gkd"}), advantage=1.0)
+    assert "To the teacher it is less likely" in said(update_with(), resolve({"algorithm": "opd"}), advantage=-0.5)

@@ -57,6 +57,8 @@ def reasons(update: Update, completion: int, facts: AnswerFacts, token: int, s: 
     said += [] if update.scored is None else [_earned(update, update.scored, completion, s)]
     if facts.withheld(token):
         said.append(f"The credit of this {update.step_word} is taken away, so it does not pull.")
+    elif s.distils and s.distillation_weight == 1 and numbers.advantage is not None:
+        said.append(_taught(s, numbers.advantage))
     elif s.axes_known and numbers.advantage is not None:
         said.append(_judged(update, completion, s, numbers))
     if numbers.clip_state:
@@ -85,6 +87,16 @@ def _earned(update: Update, scored: Scored, completion: int, s: Settings) -> str
     low, high, this = (float(each) for each in (group.min(), group.max(), own))
     shown = plain if plain(low) != plain(high) else number  # as in the list of answers, where the decimals suffice
     return f"{count} {answer}s, rewards {shown(low)} to {shown(high)}; this one earned {shown(this)}."
+
+
+def _taught(s: Settings, a: float) -> str:
+    """The same where a teacher alone decides; `a` is its advantage if it has no term of the loss."""
+    if s.only_distils:
+        return "Rewards do not count: the policy learns from its teacher alone."
+    if abs(a) < _NOTHING:
+        return "The teacher gives it the same probability, so nothing pulls (advantage 0)."
+    likelier, way = ("likelier", "up") if a > 0 else ("less likely", "down")
+    return f"To the teacher it is {likelier}, so the token is pulled {way} (advantage {signed(a).strip()})."
 
 
 def _judged(update: Update, completion: int, s: Settings, numbers: TokenNumbers) -> str:
