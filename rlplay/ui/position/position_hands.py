@@ -49,7 +49,7 @@ class PositionHands(Widget):
         """Show another view in this panel."""
         raise NotImplementedError
 
-    def on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         """Take the keys that mean something here, before the panel does."""
         found = self._plotted()
         if found is not None and self._take_position_key(event.key, *found):

@@ -28,7 +28,7 @@ def aged(updates: float) -> str:
 def sampler_apart(update: Update, settings: Settings) -> str:
     """In what the sampler of an update is not the policy: "bfloat16, 4 updates old"; "" if nothing is known of it."""
     old = staleness(update)
-    parts = [settings.sampler_dtype] if settings.sampler_dtype != "same" and settings.samples_apart else []
+    parts: list[str] = [settings.sampler_dtype] if settings.sampler_dtype != "same" and settings.samples_apart else []
     if old is not None and len(old) and old.any():
         parts.append(aged(float(old.mean())) + " on average" * bool(np.ptp(old)))
     if settings.logprobs_mode == "processed_logprobs" and (cut := _cut(settings)):
