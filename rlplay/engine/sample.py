@@ -22,7 +22,7 @@ from rlplay.engine.episodes import Episodes
 from rlplay.engine.fixed_cache import Fixed
 from rlplay.engine.merge import whole
 from rlplay.engine.model import LanguageModel
-from rlplay.engine.slate import WHOLE, Choice, Cut, Slate, said_by
+from rlplay.engine.slate import WHOLE, Choice, Chosen, Cut, Slate, said_by
 from rlplay.tasks.task import Environment, Example
 from rlplay.tasks.tools import Tools
 from rlplay.trace.records import Array, Sampled
@@ -159,7 +159,7 @@ def _one_by_one(growing: Decoder, slate: Slate, episodes: Episodes | None) -> It
     for position in range(slate.shape[1]):
         chosen = slate.choose(growing.logits, active, growing.at)
         if episodes is not None:
-            chosen = chosen._replace(tokens=episodes.with_environment(active, chosen.tokens, position))
+            chosen = Chosen(episodes.with_environment(active, chosen.tokens, position), *chosen[1:])
         ended = slate.write(active, chosen)
         if episodes is not None:
             ended = episodes.over(active, ended & slate.truncated[active], position)

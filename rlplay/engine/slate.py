@@ -148,11 +148,11 @@ class Slate:
             left = left.log_softmax(-1)
         found = Chosen(likeliest, logprobs, probabilities, left, at)
         if how.greedy:
-            return found._replace(tokens=found.each(likeliest))
+            return Chosen(found.each(likeliest), *found[1:])
         cumulative = found.each((probabilities if left is logprobs else left.exp()).cumsum(-1))
         wanted = self.draws[rows, self._place][:, None] * cumulative[:, -1:]
         tokens = torch.searchsorted(cumulative, wanted, right=True).squeeze(-1).clamp(max=logprobs.shape[-1] - 1)
-        return found._replace(tokens=tokens)
+        return Chosen(tokens, *found[1:])
 
     @staticmethod
     def _each(rows: Tensor, count: int, at: Tensor | None) -> Tensor:
