@@ -91,7 +91,7 @@ def takes(name: str) -> str:
         return "the name of an algorithm, e.g. grpo"
     assert knob.low is not None
     assert knob.high is not None
-    number = "a whole number" if kind is int else "a number"
+    number = "a whole number" if kind in (int, int | None) else "a number"
     example = ", or none" if default is None else f", e.g. {written(default)}" if default else ""
     return f"{number} from {written(knob.low)} to {written(knob.high)}{example}"
 
@@ -111,13 +111,13 @@ def _parsed(name: str, value: Any) -> Any:
         return {str(key) if type(key) is int else key: each for key, each in value.items()}
     if not isinstance(value, str):
         return value
-    if _TYPES[name] == float | None and value.lower() in ("", "none", "null"):
+    if _TYPES[name] in (float | None, int | None) and value.lower() in ("", "none", "null"):
         return None
     if name in _MAPPINGS:
         with contextlib.suppress(PlainYamlError):
             content = plain_yaml(value)
             return _parsed(name, content) if isinstance(content, dict) else content
-    number = {int: int, float: float, float | None: float}.get(_TYPES[name])
+    number = {int: int, int | None: int, float: float, float | None: float}.get(_TYPES[name])
     if number is not None:
         with contextlib.suppress(ValueError):  # then the message says what it takes
             return number(value.replace("−", "-"))

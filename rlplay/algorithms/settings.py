@@ -115,6 +115,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     logprobs_mode: LogprobsMode = "raw_logprobs"
     old_logprobs_of: Side = "trainer"
     exploration_rate: float = 0.1
+    max_tool_calling_iterations: int | None = None
     dynamic_sampling: bool = False
     retokenize_turns: bool = False
     candidates: int = 10

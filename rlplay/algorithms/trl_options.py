@@ -68,7 +68,6 @@ REFUSED: dict[str, str] = {
     "uld_skip_student_eos": _TOKENIZERS, "uld_skip_teacher_eos": _TOKENIZERS,
     "max_prompt_length": "a prompt is never cut: what does not fit is refused in one line",
     "max_reprompt_len": "a prompt is never cut: what does not fit is refused in one line",
-    "max_tool_calling_iterations": "tools may be called until max_completion_length",
     "missing_eos_penalty": "a reward function of your own can take it off",
     "lmbda": "every answer is the policy's own, as with 1",
     "seq_kd": "the teacher writes no answers; imitate a file of them with algorithm sft",

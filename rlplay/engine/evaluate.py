@@ -39,7 +39,7 @@ def evaluate(state: State, plan: RunPlan) -> Iterator[Evaluating | Evaluated]:
         state.lm, Prompts.of(state.lm, examples), generations=plan.eval_generations,
         length=settings.max_completion_length,
         temperature=settings.temperature, keep=1, seed=plan.seed, update=0,
-        environment=state.task.environment, cut=Cut.of(settings),
+        environment=state.environment, cut=Cut.of(settings),
     )  # fmt: skip
     batch = yield from timed(EVALUATE, unseen(answers, Evaluating()))
     yield _evaluated(batch, examples, state, plan)

@@ -71,7 +71,7 @@ def draw_pairs(state: State, plan: RunPlan) -> Generator[Sampling | Sampled, Non
         batch = yield from sample(
             writer, prompts, generations=2, length=settings.max_completion_length,
             temperature=settings.temperature, keep=keep, seed=plan.seed, update=update,
-            environment=state.task.environment, cut=Cut.of(settings),
+            environment=state.environment, cut=Cut.of(settings),
         )  # fmt: skip
     batch = observed(lm, batch, keep)
     yield (record := sampled_record(lm, batch, True, batch.ids.shape[1]))

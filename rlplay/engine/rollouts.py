@@ -54,7 +54,7 @@ def _answers(state: State, plan: RunPlan, count: int, skip: int, again: int) -> 
     batch = yield from sample(
         lm, prompts, generations=settings.num_generations, length=settings.max_completion_length,
         temperature=settings.temperature, keep=candidates(lm, settings), seed=plan.seed, update=update, again=again,
-        environment=state.task.environment, cut=Cut.of(settings, counted),
+        environment=state.environment, cut=Cut.of(settings, counted),
     )  # fmt: skip
     return batch
 
@@ -96,7 +96,7 @@ def _greedy(batch: Batch, state: State, plan: RunPlan) -> Generator[Sampling, No
     answers = sample(
         state.sampling_lm, batch.prompts, generations=1, length=state.settings.max_completion_length,
         temperature=state.settings.temperature, keep=1, seed=plan.seed, update=batch.update, greedy=True,
-        environment=state.task.environment, cut=Cut.of(state.settings),
+        environment=state.environment, cut=Cut.of(state.settings),
     )  # fmt: skip
     whole = Sampling(lambda: sampled_record(state.lm, batch, False, batch.ids.shape[1]))
     likeliest = yield from unseen(answers, whole)

@@ -22,7 +22,8 @@ from rlplay.engine.pair_loss import with_reference
 from rlplay.engine.sampler import Sampler
 from rlplay.engine.stages import RunStage
 from rlplay.engine.world_policy import is_table
-from rlplay.tasks.task import Example, Task
+from rlplay.tasks.task import Environment, Example, Task
+from rlplay.tasks.tools import Tools
 from rlplay.trace.records import Choice
 from rlplay.worlds.world import World
 from rlplay.worlds.world_task import REWARD as REWARD_OF_WORLD
@@ -101,6 +102,12 @@ class State:
     def sampling_lm(self) -> LanguageModel:
         """The model that samples what the update under way learns from, with the sampler's weights as its policy."""
         return self.sampler.using or self.lm
+
+    @property
+    def environment(self) -> Environment | Tools | None:
+        """What answers the turns of a completion, if anything does; tools for as many rounds as the settings say."""
+        given = self.task.environment
+        return given.within(self.settings.max_tool_calling_iterations) if isinstance(given, Tools) else given
 
     def learning_rate(self, step: int) -> float:
         """The learning rate of optimizer step `step` (from 0) of the update under way.

@@ -137,7 +137,7 @@ def _sampled_on(
             state.sampling_lm, asked, generations=settings.vine_samples,
             length=settings.max_completion_length - shortest,
             temperature=batch.temperature, keep=1, seed=seed, update=batch.update, again=part,
-            stream=VINES, environment=state.task.environment, cut=Cut.of(settings),
+            stream=VINES, environment=state.environment, cut=Cut.of(settings),
         ),
         Vining(),
     )  # fmt: skip

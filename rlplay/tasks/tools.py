@@ -7,6 +7,7 @@ prompt. A factory makes one environment per answer: `reset(**row)` begins it, an
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,17 +43,21 @@ Tool = tuple[UserCode, Callable[..., Any]]
 class Answering:
     """The calls of one answer, turn by turn: its environment if there is a factory, how many were made and failed."""
 
-    def __init__(self, tools: dict[str, Tool], environment: Any) -> None:
+    def __init__(self, tools: dict[str, Tool], environment: Any, rounds: int | None = None) -> None:
         self._tools = tools
+        self._rounds = rounds
         self.environment = environment
         self.calls = self.failures = 0
         self.turns: list[Sequence[Call]] = []
 
     def replies(self, calls: Sequence[Call]) -> list[Message]:
-        """The message of each call's result. As in TRL, an exception in a tool is a result that the model reads.
+        """The message of each call's result. As in TRL, an exception in a tool is a result that the model reads, and
+        nothing answers a turn after the last round.
 
         Raises OwnError, one line, if a tool ends the program or takes longer than a user's function may.
         """
+        if self._rounds is not None and len(self.turns) >= self._rounds:
+            return []
         self.turns.append(calls)
         return [{"role": "tool", "name": call.name, "content": self._result(call)} for call in calls]
 
@@ -83,6 +88,7 @@ class Tools:
         """Raises OwnError, one line, if two tools have one name or an environment cannot be made or has no `reset`."""
         self._functions = functions
         self._factory = factory
+        self._rounds: int | None = None
         names = [function.__name__ for function in self.offered()]
         if twice := [name for name in names if names.count(name) > 1]:
             raise OwnError(f"two tools are called {quote(twice[0])}; rename one of them")
@@ -91,6 +97,12 @@ class Tools:
     def makes_environments(self) -> bool:
         """Whether each answer has an environment of its own."""
         return self._factory is not None
+
+    def within(self, rounds: int | None) -> Tools:
+        """The same tools, which answer only so many turns of an episode; None: all."""
+        limited = copy.copy(self)
+        limited._rounds = rounds
+        return limited
 
     def offered(self) -> list[Callable[..., Any]]:
         """What the model may call, as transformers takes it for the prompt."""
@@ -137,7 +149,7 @@ class Tools:
                     "prompt are compared, so let it depend on the row alone"
                 )
             tools |= {method.__name__: (self._factory, method) for method in _methods(environment)}
-        return Answering(tools, environment)
+        return Answering(tools, environment, self._rounds)
 
     def _made(self, factory: UserCode) -> Any:
         make = factory.current()

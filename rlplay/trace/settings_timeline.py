@@ -16,7 +16,7 @@ _READ_LAST: dict[str, Phase] = {
     **dict.fromkeys(
         ("num_prompts", "num_generations", "max_completion_length", "temperature", "top_p", "top_k", "min_p",
             "repetition_penalty", "sampler_dtype", "sampler_lag", "weight_sync_steps", "max_staleness",
-            "logprobs_mode", "old_logprobs_of", "dynamic_sampling", "retokenize_turns",
+            "logprobs_mode", "old_logprobs_of", "max_tool_calling_iterations", "dynamic_sampling", "retokenize_turns",
             "candidates",
             "squares", "per_device_train_batch_size", "gradient_checkpointing",),
         "sample",

@@ -151,7 +151,7 @@ INERT = {
 
 OTHER: dict[str, list[Any]] = {
     "epsilon_high": [0.3], "delta": [1.5], "off_policy_mask_threshold": [0.5], "importance_sampling_clip_min": [0.5],
-    "reward_clip_min": [0.1], "reward_clip_max": [0.9], "ld_alpha": [0.5],
+    "max_tool_calling_iterations": [3], "reward_clip_min": [0.1], "reward_clip_max": [0.9], "ld_alpha": [0.5],
     "loss_weights": [{"sigmoid": 1.0, "sft": 0.5}],
 }  # fmt: skip
 

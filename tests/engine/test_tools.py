@@ -211,6 +211,20 @@ def test_a_call_is_answered_and_the_answer_goes_on(play: Callable[..., Any], scr
     assert finished.metrics["tools/failure_frequency"] == 0
 
 
+@pytest.mark.parametrize(("rounds", "answered"), [(0, 0), (1, 1), (2, 2), (None, 2)])
+def test_after_the_last_round_a_call_ends_the_answer(
+    play: Callable[..., Any], scripted: Callable[..., None], rounds: int | None, answered: int
+) -> None:
+    scripted(f"{MORE}<|end|>", f"{MORE}<|end|>", "Nine.<|end|>")
+    records = play(factory="Counter", reward="", max_tool_calling_iterations=rounds)
+    sampled: Sampled = records[Sampled]
+    first = "".join(sampled.texts[: sampled.offsets[1]])
+    assert first.count("Result of more") == answered
+    assert first.endswith("Nine.<|end|>" if answered == 2 else f"{MORE}<|end|>")
+    assert not sampled.truncated.any()
+    assert records[Finished].metrics["tools/call_frequency"] == answered
+
+
 def test_an_error_in_a_tool_is_its_result(play: Callable[..., Any], scripted: Callable[..., None]) -> None:
     wrong = CALL.replace('"b": 3', '"c": 3')
     scripted(f'{wrong}<tool_call>{{"name": "gone"}}</tool_call><|end|>', "Oh.<|end|>")

@@ -28,6 +28,11 @@ def _sampling(s: Settings) -> Iterator[Field]:
                       "temperature": s.temperature})  # fmt: skip
     yield from config_lines({"top_k": s.top_k, "top_p": s.top_p, "min_p": s.min_p or None,
                       "repetition_penalty": None if s.repetition_penalty == 1 else s.repetition_penalty})  # fmt: skip
+    rounds = s.max_tool_calling_iterations
+    if rounds is not None and (trainer_of(s) or ("",))[0] == "RLOOTrainer":
+        yield note(f"max_tool_calling_iterations {rounds} has no counterpart in TRL's RLOOTrainer, which has no tools")
+    else:
+        yield from config_lines({"max_tool_calling_iterations": rounds})
     step = s.num_prompts * s.num_generations // s.num_minibatches
     # TRL's bnpo averages over the tokens of a part, not of the optimizer step.
     at_once = parts_of(step, step if loss_type(s) == "bnpo" else s.per_device_train_batch_size)
