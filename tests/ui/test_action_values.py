@@ -81,7 +81,7 @@ def test_the_token_panels_numbers_are_the_trained_ones(run: Run) -> None:
     assert sampled is not None
     assert credited is not None
     for token in np.flatnonzero(sampled.mask)[:20].tolist():
-        numbers = numbers_of(update, token, "q_learning")
+        numbers = numbers_of(update, token)
         lines = ["".join(text for text, _ in line) for line in action_value(settings, numbers)]
         assert lines[0] == "δ = r + 0.9·max Q(s′, ·) − Q(s, a)"
         delta = float(credited.advantages[token])
