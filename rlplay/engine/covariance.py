@@ -7,7 +7,6 @@ of the step, and so are decided before it is backpropagated in parts.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -21,10 +20,8 @@ from rlplay.engine.passes import token_logprobs
 from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors
+from rlplay.engine.token_shares import Share
 from rlplay.trace.records import LEFT_OUT
-
-if TYPE_CHECKING:
-    from rlplay.engine.policy_gradient import Share
 
 _DRAWN = LEFT_OUT.index("drawn from the tokens of high covariance")
 

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from torch import Tensor
 
 from rlplay.algorithms.entropy_control import EntropyControl
 from rlplay.engine.state import State
 from rlplay.trace.records import LEFT_OUT, Stepped
-
-if TYPE_CHECKING:
-    from rlplay.engine.optimize import TrainedMinibatch
 
 _DECIDED = LEFT_OUT.index("too low an entropy")
 USED = "entropy_coef_used"
 """The metric of the weight that a step's loss had; TRL logs what the step has made of it."""
 
 
-def adapt(state: State, seen: TrainedMinibatch) -> dict[str, float]:
-    """Let a step that has `seen` its tokens choose the weight of the next one's bonus; the metrics of both.
+def adapt(state: State, entropy: Tensor | None, weights: Tensor | None, left_out: Tensor | None) -> dict[str, float]:
+    """Let a step choose the weight of the next one's bonus by what it has seen of its tokens, all [R, L] as in
+    `TrainedMinibatch`; the metrics of both.
 
-    Its entropy is the mean over the tokens that have the bonus, by the policy before the step, as in TRL.
+    What decides is the mean over the tokens that have the bonus, by the policy before the step, as in TRL.
     """
     settings, used = state.settings, state.entropy_coef
     if settings.loss_type != "policy_gradient" or not settings.use_adaptive_entropy:
         return {}
-    assert seen.entropy is not None
-    assert seen.left_out is not None
-    assert seen.weights is not None
-    counted = (seen.weights > 0) & (seen.left_out != _DECIDED)
-    entropy = seen.entropy[counted].double()
-    state.entropy = state.entropy.after(settings, float(entropy.sum()) / max(len(entropy), 1))
+    assert entropy is not None
+    assert left_out is not None
+    assert weights is not None
+    counted = entropy[(weights > 0) & (left_out != _DECIDED)].double()
+    state.entropy = state.entropy.after(settings, float(counted.sum()) / max(len(counted), 1))
     return {USED: used, "entropy_coef": state.entropy.coefficient}
 
 

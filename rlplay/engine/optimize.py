@@ -107,7 +107,8 @@ def optimize(
             if state.move_reference(step):
                 _follow(batch, state)
             batch.passes.seen(seen.rows, seen.logprobs, seen.values, seen.entropy, step == 0)
-            metrics = seen.metrics | {"grad_norm": grad_norm, "learning_rate": rate} | found | adapt(state, seen)
+            metrics = seen.metrics | {"grad_norm": grad_norm, "learning_rate": rate} | found
+            metrics |= adapt(state, seen.entropy, seen.weights, seen.left_out)
             batch.step_metrics.append(metrics)
             yield stepped(batch, seen, metrics, step, (epoch, settings.num_iterations), (minibatch, len(parts)))
             step += 1

@@ -23,9 +23,10 @@ from rlplay.engine.credit_phase import assigned, credited
 from rlplay.engine.objective import Inputs, objective, value_loss
 from rlplay.engine.optimize import brought, minibatches, stepped
 from rlplay.engine.own_functions import allow_functions
-from rlplay.engine.policy_gradient import kl_gradient, log_correction, seen_of, share_of
+from rlplay.engine.policy_gradient import kl_gradient, log_correction, seen_of
 from rlplay.engine.score import weighted, weights_of
 from rlplay.engine.state import State
+from rlplay.engine.token_shares import share_of
 from rlplay.trace.kinds import SomeSettings
 from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Stepped

@@ -15,7 +15,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.credit_phase import assigned
 from rlplay.engine.objective import Inputs, objective
-from rlplay.engine.policy_gradient import share_of
+from rlplay.engine.token_shares import share_of
 from tests.engine.conftest import FROM_REWARDS
 from tests.parity import ours
 from tests.parity.case import precision

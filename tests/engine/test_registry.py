@@ -11,7 +11,7 @@ import pytest
 from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.choice import argument_names, call_choice
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.pair_losses import PAIR_LOSSES
+from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES
 from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.setting_values import choices
 from rlplay.algorithms.settings import CHOICES, Settings
@@ -60,7 +60,7 @@ def test_a_setting_takes_the_names_of_its_rows_in_their_order(name: str) -> None
 
 
 def test_a_loss_type_is_the_policy_gradient_imitation_or_a_row() -> None:
-    assert {*choices("loss_type")} == {"policy_gradient", "sft", *PAIR_LOSSES, *VALUE_LOSSES}
+    assert {*choices("loss_type")} == {"policy_gradient", *IMITATIONS, *PAIR_LOSSES, *VALUE_LOSSES}
 
 
 def test_a_setting_needs_words_that_another_one_takes() -> None:

@@ -17,9 +17,10 @@ from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.engine.credit_phase import assigned
 from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.optimize import TrainedMinibatch, checked_norm, minibatches, moves_on
-from rlplay.engine.policy_gradient import seen_of, share_of, step_metrics, without_gradient
+from rlplay.engine.policy_gradient import seen_of, step_metrics, without_gradient
 from rlplay.engine.state import Halt
 from rlplay.engine.tensors import Tensors
+from rlplay.engine.token_shares import share_of
 from rlplay.trace.records import Finished, Stepped
 from tests.engine.test_more_axes import records_of
 from tests.engine.test_process import batch_of

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from rlplay.algorithms.apply import resolve
-from rlplay.engine import policy_gradient
 from rlplay.engine.credit_phase import assigned
 from rlplay.engine.objective import Inputs, objective
+from rlplay.engine.token_shares import share_of
 from tests.parity import ours
 from tests.parity.case import Case, Pairs
 from tests.parity.fixed import GENERATIONS, MAX_LENGTH, Fixed, fixed
@@ -67,7 +67,7 @@ def own(given: Fixed, drawn: Drawn, mine: Given, taught: Tensor | None) -> tuple
     t = knobs.temperature
     batch.taught, batch.teacher_logprobs = taught, drawn.logprobs(drawn.teacher, t)
     batch.advantages = assigned(batch, knobs, 0.0).advantages
-    share = policy_gradient.share_of(batch, rows, knobs)
+    share = share_of(batch, rows, knobs)
     inputs = Inputs(
         drawn.logprobs(drawn.student, t), given.old, None, batch.advantages,
         distribution=(drawn.student / t).log_softmax(-1), teacher=(drawn.teacher / t).log_softmax(-1),

@@ -20,6 +20,7 @@ from rlplay.engine.credit_phase import assigned
 from rlplay.engine.entropy_bonus import adapt
 from rlplay.engine.objective import Inputs, Terms, objective
 from rlplay.engine.optimize import brought
+from rlplay.engine.token_shares import share_of
 from tests.parity.fixed import GENERATIONS, MAX_LENGTH, PROMPTS, Fixed
 
 SIZES = {"num_prompts": PROMPTS, "num_generations": GENERATIONS, "max_completion_length": MAX_LENGTH}
@@ -49,7 +50,7 @@ def loss_of(
 ) -> tuple[Terms, policy_gradient.Share]:
     """What the loss of the whole batch consists of, and what each token counts for in it."""
     rows = torch.arange(len(given.group))
-    share = policy_gradient.share_of(batch, rows, knobs)
+    share = share_of(batch, rows, knobs)
     if knobs.reads_covariance:
         share = chosen(batch, rows, share, knobs, now.detach(), (0, 1, 0))
     assert batch.advantages is not None
@@ -69,8 +70,8 @@ def adapting(batches: list[Fixed], **settings: Any) -> dict[str, Tensor]:
         terms, share = loss_of(given, batch, given.logprobs, knobs, control.used(knobs))
         state.entropy_coef = control.used(knobs)
         seen = policy_gradient.seen_of(torch.arange(len(given.group)), given.logprobs, terms, share, None, None)
-        seen.entropy = given.entropy
-        metrics, control = adapt(state, seen), state.entropy  # type: ignore[arg-type]
+        metrics = adapt(state, given.entropy, seen.weights, seen.left_out)  # type: ignore[arg-type]
+        control = state.entropy
         found["losses"].append(terms.loss)
         found["entropy_coef"].append(torch.tensor(metrics["entropy_coef"], dtype=torch.double))
     return {name: torch.stack(values) for name, values in found.items()}

@@ -24,8 +24,8 @@ from rlplay.engine.correct import correct, correction_metrics
 from rlplay.engine.covariance import chosen
 from rlplay.engine.credit_phase import on_last
 from rlplay.engine.objective import Inputs, objective, value_loss
-from rlplay.engine.policy_gradient import Share
 from rlplay.engine.tensors import Tensors, group_statistics
+from rlplay.engine.token_shares import Share
 from tests.parity import record_verl as verl
 from tests.parity.case import Case, Pairs
 from tests.parity.fixed import fixed

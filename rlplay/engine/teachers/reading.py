@@ -10,9 +10,10 @@ from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
 from rlplay.engine.objective import value_loss
 from rlplay.engine.passes import token_logprobs
-from rlplay.engine.policy_gradient import inputs_of, share_of
+from rlplay.engine.policy_gradient import inputs_of
 from rlplay.engine.state import State
 from rlplay.engine.tensors import Tensors
+from rlplay.engine.token_shares import share_of
 
 KL = "KL"
 """What a KL in the loss adds, among the other terms."""
