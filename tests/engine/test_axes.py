@@ -281,9 +281,8 @@ def test_vespos_weight_of_a_ratio_beyond_its_bounds_is_that_at_the_bound(change:
     weight = math.exp(decay + k * log_w - decay * math.exp(log_w))
     given = torch.tensor([change], dtype=torch.double)
     logprobs = torch.full_like(given, -0.7)
-    loss = surrogates.vespo(
-        T, logprobs, given, torch.ones(1, 3).bool(), torch.full_like(given, advantage), 2.0, 0.7, 1.2, 0.4
-    )
+    mask, advantages = torch.ones(1, 3).bool(), torch.full_like(given, advantage)
+    loss = surrogates.vespo(T, logprobs, given, torch.zeros_like(given), mask, advantages, 2.0, 0.7, 1.2, 0.4)
     torch.testing.assert_close(loss, -weight * advantage * logprobs, rtol=1e-12, atol=0)
 
 
