@@ -17,11 +17,12 @@ _TINY = 1e-8
 
 
 def dppo_tv(
-    xp: Any, ratio: Any, advantages: Any, logprobs: Any, old_logprobs: Any, epsilon: float, epsilon_high: float
-) -> Any:
-    """−w·A, and 0 where the probability has moved too far the way A pulls."""
+    xp: Any, ratio: Any, advantages: Any, logprobs: Any, old_logprobs: Any, epsilon: float, epsilon_high: float,
+    delta: float | None,
+) -> Any:  # fmt: skip
+    """−w·A, and 0 where the probability has moved too far the way A pulls. With `delta` w is at most that."""
     far = _moved(xp, advantages, logprobs, old_logprobs) > xp.where(advantages > 0, epsilon_high, epsilon)
-    return xp.where(far, 0.0, -ratio * advantages)
+    return xp.where(far, 0.0, _weighted(xp, ratio, advantages, logprobs, delta))
 
 
 def dppo_tv_state(
@@ -33,11 +34,12 @@ def dppo_tv_state(
 
 
 def dppo_kl(
-    xp: Any, ratio: Any, advantages: Any, logprobs: Any, old_logprobs: Any, epsilon: float, epsilon_high: float
-) -> Any:
-    """−w·A, and 0 where the KL is too large and the probability has moved the way A pulls."""
+    xp: Any, ratio: Any, advantages: Any, logprobs: Any, old_logprobs: Any, epsilon: float, epsilon_high: float,
+    delta: float | None,
+) -> Any:  # fmt: skip
+    """−w·A, and 0 where the KL is too large and the probability has moved the way A pulls. `delta` as there."""
     far = _diverged(xp, advantages, logprobs, old_logprobs, epsilon, epsilon_high)
-    return xp.where(far, 0.0, -ratio * advantages)
+    return xp.where(far, 0.0, _weighted(xp, ratio, advantages, logprobs, delta))
 
 
 def dppo_kl_state(
@@ -45,6 +47,29 @@ def dppo_kl_state(
 ) -> Any:
     """Where `dppo_kl` has a gradient of exactly 0: +1 for A > 0, −1 for A < 0."""
     return _side(xp, _diverged(xp, advantages, logprobs, old_logprobs, epsilon, epsilon_high), advantages)
+
+
+def tv_mask(
+    xp: Any, ratio: Any, advantages: Any, logprobs: Any, old_logprobs: Any, epsilon: float, delta: float | None
+) -> Any:
+    """−w·A, and 0 where the probability has moved by more than ε either way, as prime-rl's `ipo`. `delta` as there."""
+    moved = xp.let("d", xp.let("p", xp.exp(logprobs)) - xp.let("p_old", xp.exp(old_logprobs)))
+    far = (moved > epsilon) | (moved < -epsilon)
+    return xp.where(far, 0.0, _weighted(xp, ratio, advantages, logprobs, delta))
+
+
+def tv_mask_state(xp: Any, advantages: Any, logprobs: Any, old_logprobs: Any, epsilon: float) -> Any:
+    """Where `tv_mask` has a gradient of exactly 0: +1 above, −1 below."""
+    moved = xp.exp(logprobs) - xp.exp(old_logprobs)
+    counts = (advantages > 0) | (advantages < 0)
+    return xp.where(counts & (moved > epsilon), 1.0, xp.where(counts & (moved < -epsilon), -1.0, 0.0))
+
+
+def _weighted(xp: Any, ratio: Any, advantages: Any, logprobs: Any, delta: float | None) -> Any:
+    """−w·A; under a bound of w as verl has it, whose gradient stays beyond the bound (its `clip_ratio_c`)."""
+    if delta is None:
+        return -ratio * advantages
+    return -xp.stop_gradient(xp.clip(ratio, high=delta)) * advantages * logprobs
 
 
 def _moved(xp: Any, advantages: Any, logprobs: Any, old_logprobs: Any) -> Any:
@@ -79,6 +104,14 @@ def kl_clipped(s: Chosen, state: int) -> tuple[str, str]:
     if state > 0:
         return f"▲ clipped: A > 0, p > p_old and D > {high}", _gains(f"has risen, to a KL of more than {high}")
     return f"▼ clipped: A < 0, p < p_old and D > {low}", _gains(f"has fallen, to a KL of more than {low}")
+
+
+def mask_clipped(s: Chosen, state: int) -> tuple[str, str]:
+    """As `clipped` of a row of `surrogates.py`."""
+    bound = compact(s.clip_range[0])
+    if state > 0:
+        return f"▲ clipped: p > p_old + {bound}", _gains(f"has risen by more than {bound}")
+    return f"▼ clipped: p < p_old − {bound}", _gains(f"has fallen by more than {bound}")
 
 
 def _gains(how: str) -> str:

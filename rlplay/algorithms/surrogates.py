@@ -178,6 +178,10 @@ SURROGATES: dict[str, Surrogate] = {
             verl="dppo_kl", gradient_zero=dppo.dppo_kl_state, clipped=dppo.kl_clipped, unclipped=dppo.unclipped,
         ),
         Surrogate(
+            "tv_mask", dppo.tv_mask, "0 once its probability has moved more than ε either way.",
+            "prime-rl's ipo", gradient_zero=dppo.tv_mask_state, clipped=dppo.mask_clipped,
+        ),
+        Surrogate(
             "trpo", ratio, "the same as ratio, within a KL limit.", "arXiv:1502.05477",
             trust_region=True, instead="surrogate=trpo limits the update by max_kl, not by a clip",
         ),

@@ -274,7 +274,7 @@ def step_metrics(batch: Batch, seen: TrainedMinibatch, settings: Settings) -> di
         metrics["ratio_outside"] = _mean((log_ratio < -low) | (log_ratio > high))
     elif settings.surrogate_row.band:
         metrics["ratio_outside"] = _mean((ratio < 1 - low) | (ratio > 1 + high))
-    if settings.delta is not None:
+    if settings.delta is not None and settings.surrogate_row.band:
         metrics["clip_ratio/delta_mean"] = _mean(state == 2)
     if settings.surrogate_row.cap:
         (advantages,) = batch.on_host("advantages")

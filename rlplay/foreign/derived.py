@@ -65,7 +65,7 @@ def step_numbers(
         shares = float((state < 0).mean()), float((state == 1).mean())
         found |= {"clip_ratio/low_mean": shares[0], "clip_ratio/high_mean": shares[1]}
         found["clip_ratio/region_mean"] = sum(shares)
-        if settings.delta is not None:
+        if settings.delta is not None and settings.surrogate_row.band:
             found["clip_ratio/delta_mean"] = float((state == 2).mean())
     if not settings.algorithm:
         return found

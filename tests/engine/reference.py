@@ -294,7 +294,10 @@ def _surrogate(  # noqa: PLR0911
             return -held * a, none, np.where(state == 0, -a, 0.0), state
         case "dppo_tv" | "dppo_kl":
             state = _moved_too_far(p, o, a, np.where(a > 0, high, low), s["surrogate"])
-            return np.where(state == 0, -w * a, 0.0), none, np.where(state == 0, -a, 0.0), state
+            return _unless(state, p, a, w, s["delta"])
+        case "tv_mask":
+            moved = np.exp(p) - np.exp(o)
+            return _unless(np.where((np.abs(moved) > low) & (a != 0), np.sign(moved), 0), p, a, w, s["delta"])
         case "cispo":
             capped = np.minimum(w, high)
             return -capped * a * p, -capped * a, none, none
@@ -310,6 +313,15 @@ def _surrogate(  # noqa: PLR0911
             decay = np.where(a >= 0, s["vespo_lambda_pos"], s["vespo_lambda_neg"])
             phi = np.exp(decay + k * whole - decay * math.exp(whole))
             return -phi * a * p, -phi * a, none, none
+
+
+def _unless(state: Any, p: Any, a: Any, w: Any, delta: float | None) -> tuple[Any, Any, Any, Any]:
+    """−w·A where the clip state is 0; a bounded w is a constant weight of the log-probability."""
+    none, inside = np.zeros(len(p)), state == 0
+    if delta is None:
+        return np.where(inside, -w * a, 0.0), none, np.where(inside, -a, 0.0), state
+    held = np.where(inside, -np.minimum(w, delta) * a, 0.0)
+    return held * p, held, none, state
 
 
 def _moved_too_far(p: Any, o: Any, a: Any, bound: Any, surrogate: str) -> Any:

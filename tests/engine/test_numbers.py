@@ -46,6 +46,8 @@ CASES: list[dict[str, Any]] = [{"algorithm": name} for name in FROM_REWARDS] + [
     {"algorithm": "dppo", "num_iterations": 3, "epsilon": 0.01, "epsilon_high": 0.02, "learning_rate": 1e-2},
     {"algorithm": "dppo", "surrogate": "dppo_kl", "num_iterations": 3, "epsilon": 1e-4, "epsilon_high": 2e-4,
      "learning_rate": 1e-2},
+    {"algorithm": "dppo", "num_iterations": 3, "epsilon": 0.02, "delta": 1.02, "learning_rate": 1e-2},
+    {"algorithm": "dppo", "surrogate": "tv_mask", "num_iterations": 3, "epsilon": 0.01, "learning_rate": 1e-2},
     {"algorithm": "sapo", "num_iterations": 3, "learning_rate": 1e-2},
     {"algorithm": "vespo", "num_iterations": 3, "learning_rate": 1e-3},
     {"algorithm": "ppo-penalty", "kl_estimator": "k2", "learning_rate": 1e-2},

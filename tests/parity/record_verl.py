@@ -41,6 +41,8 @@ CLIP_COV = {"clip_cov_ratio": 1.0, "clip_cov_lb": 0.2, "clip_cov_ub": 0.8}
 KL_COV = {"kl_cov_ratio": 0.1, "ppo_kl_coef": 0.7}
 DRO_BETA = 0.6
 DPPO = {"clip_ratio_low": 0.03, "clip_ratio_high": 0.02, "clip_ratio_c": 20.0}
+CAP = 1.1
+"""A clip_ratio_c of DPPO that bounds some ratios of the batch."""
 MOST = -0.01
 """DPPO needs log-probabilities of probabilities; some of the batch are above 0."""
 FACTORS = {"token": 1.3, "sequence": 1.3, "token icepop": "0.8_1.3", "sequence icepop": "0.8_1.3"}
@@ -176,6 +178,7 @@ def _losses(core: Any, b: Fixed) -> dict[str, Tensor]:
     loss("cispo", "cispo", b.stream, "token-mean", clip_ratio_low=1.0)
     for name in ("dppo_tv", "dppo_kl"):
         loss(name, name, b.stream, "token-mean", b.old.clamp(max=MOST), **DPPO)
+        loss(f"{name} capped", name, b.stream, "token-mean", b.old.clamp(max=MOST), **DPPO | {"clip_ratio_c": CAP})
     loss("clip_cov", "clip_cov", b.stream, "token-mean")
     loss("kl_cov", "kl_cov", b.stream, "token-mean")
     loss("dro", "dro", b.stream, "token-mean")

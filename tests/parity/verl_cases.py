@@ -121,16 +121,17 @@ def policy(name: str, of_sequence: bool, b: Any, **settings: Any) -> dict[str, T
     return found
 
 
-def divergence_clip(name: str, b: Any) -> dict[str, Tensor]:
+def divergence_clip(name: str, b: Any, delta: float | None = None) -> dict[str, Tensor]:
     """DPPO. verl's loss is Σ ∂L/∂ℓ·ℓ, because it holds the weight of ℓ constant; rlplay's is that of the ratio."""
     bounds = {"epsilon": verl.DPPO["clip_ratio_low"], "epsilon_high": verl.DPPO["clip_ratio_high"]}
-    knobs = resolve(SIZES | bounds | {"algorithm": "dppo", "surrogate": name})
+    knobs = resolve(SIZES | bounds | {"algorithm": "dppo", "surrogate": name, "delta": delta})
     now = b.logprobs.clone().requires_grad_()
     weights = token_weights(
         Tensors, knobs.aggregation, b.mask, b.mask.to(torch.get_default_dtype()), knobs.max_completion_length
     )
     terms = objective(Inputs(now, b.old.clamp(max=verl.MOST), None, b.stream), weights, knobs, 0.0)
     (gradient,) = torch.autograd.grad(terms.loss, now)
+    name = name if delta is None else f"{name} capped"
     return {
         f"{name}/loss": (gradient * b.logprobs).sum(),
         f"{name}/dloss_dlogp": gradient,
@@ -224,6 +225,8 @@ ROWS: list[tuple[str, Own]] = [
     ("GMPO", partial(policy, "gmpo", True, algorithm="gmpo")),
     ("SAPO", partial(policy, "sapo", False, algorithm="sapo")),
     *((f"DPPO ({name})", partial(divergence_clip, name)) for name in ("dppo_tv", "dppo_kl")),
+    *((f"DPPO ({name}) with a largest weight", partial(divergence_clip, name, delta=verl.CAP))
+      for name in ("dppo_tv", "dppo_kl")),
     *(("Sampler corrected (rollout_is)", partial(corrected, name)) for name in verl.FACTORS),
     *(("Sampler rejected (rollout_rs)", partial(rejected, name)) for name in REJECTIONS if name != "none"),
     # verl clamps the weight to [1 − ε, 1 + ε_high]; recorded with ε = 1 only the upper bound is left, TRL's cap.
