@@ -119,6 +119,7 @@ class GatheredBatch:
             top_logprobs=np.zeros((len(ids), 0), dtype=np.float32),
             truncated=self._answers("truncated", np.uint8, 0),
             sampling_logprobs=self._known("sampling_logprobs"),
+            versions=None if any(part.versions is None for part in parts) else self._answers("versions", np.int32, 0),
             ends_known=all(part.truncated is not None for part in parts),
             pieces=dict(zip(ids.tolist(), texts, strict=True)),
         )
@@ -164,13 +165,14 @@ class GatheredBatch:
         )  # fmt: skip
 
     def _credited(self, update: int, scored: Scored) -> Credited | None:
-        values, reference = self._known("values"), self._known("ref_logprobs")
-        if np.isnan(self.advantages).all() and values is None and reference is None:
+        values, reference, taught = (self._known(name) for name in ("values", "ref_logprobs", "teacher_logprobs"))
+        if np.isnan(self.advantages).all() and values is None and reference is None and taught is None:
             return None
         mean, std = (self._of_groups(name, scored.rewards) for name in ("group_mean", "group_std"))
         return Credited(
             update=update, advantages=self.advantages, values=values, ref_logprobs=reference, group_mean=mean,
             group_std=std, correction=self._known("correction"), correction_rule=self._parts[0].correction_rule,
+            teacher_logprobs=taught,
         )  # fmt: skip
 
     def _of_groups(self, name: str, rewards: Array) -> Array:

@@ -12,7 +12,8 @@ from rlplay.record.format import Rollouts
 from rlplay.trace.records import Array
 
 _TYPES: dict[str, Any] = {"mask": np.uint8} | dict.fromkeys(
-    ("old_logprobs", "sampling_logprobs", "entropy", "ref_logprobs", "advantages", "values"), np.float32
+    ("old_logprobs", "sampling_logprobs", "entropy", "ref_logprobs", "advantages", "values", "teacher_logprobs"),
+    np.float32,
 )
 """The arrays over an answer's tokens that a trainer may know, with their types in `Rollouts`."""
 
@@ -34,6 +35,8 @@ class TokenAnswer:
     """Numbers of its tokens by their name in `Rollouts`; None where the trainer does not know them."""
     column: Mapping[str, Any] = field(default_factory=dict)
     truncated: bool | None = None
+    version: int | None = None
+    """Updates that the weights had had which sampled it."""
 
 
 def tokened(
@@ -46,7 +49,7 @@ def tokened(
     for each in answers:
         first.setdefault(each.group, each)
     asked = [list(each.prompt_texts or map(placeholder, each.prompt_ids)) for each in first.values()]
-    cut = [each.truncated for each in answers]
+    cut, versions = [each.truncated for each in answers], [each.version for each in answers]
     arrays: dict[str, Any] = {name: _joined(answers, name) for name in _TYPES}
     scores = {name: numbers_of(values) for name, values in rewards.items()}
     return Rollouts(
@@ -61,6 +64,7 @@ def tokened(
         token_ids=np.array([i for each in answers for i in each.ids], dtype=np.int32),
         texts=[text for each in answers for text in each.texts or map(placeholder, each.ids)],
         truncated=None if None in cut else np.array(cut, dtype=np.uint8),
+        versions=None if None in versions else np.array(versions, dtype=np.int32),
         rewards=scores,
         reward_weights=dict(weights or dict.fromkeys(scores, 1.0)),
         **arrays,

@@ -84,6 +84,8 @@ class Rollouts(Frame, frozen=True, kw_only=True):
     values: Array | None = None  # float32 [T] of a value head, or a reward model's score at an answer's last token
     correction: Array | None = None  # float32 [T] factor of each token's loss, as in `Credited`
     correction_rule: CorrectionRule | None = None  # how it was computed
+    versions: Array | None = None  # int32 [N] updates that the weights had had which sampled the answer
+    teacher_logprobs: Array | None = None  # float32 [T] under the teacher that the policy is distilled from
 
 
 class Step(Frame, frozen=True, kw_only=True):

@@ -18,9 +18,10 @@ from rlplay.trace.text import quote
 
 _ARRAYS: dict[str, tuple[str, Any]] = {
     "group_ids": ("G", np.int64), "group_mean": ("G", np.float64), "group_std": ("G", np.float64),
-    "truncated": ("N", np.uint8), "token_ids": ("T", np.int32), "mask": ("T", np.uint8),
+    "truncated": ("N", np.uint8), "versions": ("N", np.int32), "token_ids": ("T", np.int32), "mask": ("T", np.uint8),
 } | dict.fromkeys(
-    ("old_logprobs", "sampling_logprobs", "entropy", "ref_logprobs", "advantages", "values", "correction"),
+    ("old_logprobs", "sampling_logprobs", "entropy", "ref_logprobs", "advantages", "values", "correction",
+     "teacher_logprobs"),
     ("T", np.float32),
 )  # fmt: skip
 """Axis and type of the arrays of `Rollouts` that are taken as they are."""
