@@ -72,19 +72,24 @@ def beginning(
 def known_settings(wanted: SomeSettings) -> SomeSettings:
     """The settings of `wanted` that rlplay knows and that fit together, with the axes of the algorithm.
 
-    The algorithm is "" unless it is one of rlplay's by name. Settings that are not in the result are not on record.
+    The algorithm is "" unless it is one of rlplay's by name, with all of the axes that are given. Settings that are not
+    in the result are not on record.
     """
     algorithm = wanted.get("algorithm")
     named = isinstance(algorithm, str) and algorithm in PRESETS
-    settings, known = resolve({"algorithm": algorithm} if named else {}), {*AXES} if named else set[str]()
-    for name, value in wanted.items():
-        if name != "algorithm" and _allowed(name, value):
-            try:
-                settings = apply_all(settings, {name: value})
-            except ValueError:
-                continue
-            known.add(name)
-    values = msgspec.structs.asdict(settings)
+    settings, taken = resolve({"algorithm": algorithm} if named else {}), set[str]()
+    allowed = {name: value for name, value in wanted.items() if name != "algorithm" and _allowed(name, value)}
+    for changes in (allowed, *({name: value} for name, value in allowed.items())):
+        try:
+            settings = apply_all(settings, changes)
+        except ValueError:
+            continue
+        taken |= changes.keys()
+        if changes is allowed:  # else they do not fit together, and one by one those that do are taken
+            break
+    if named and any(name in AXES and name not in taken for name in wanted):  # its loss is another one
+        return known_settings({name: value for name, value in wanted.items() if name != "algorithm"})
+    known, values = taken | {*AXES} if named else taken, msgspec.structs.asdict(settings)
     return {"algorithm": algorithm if named else ""} | {name: values[name] for name in values if name in known}
 
 
