@@ -107,8 +107,11 @@ def test_the_options_are_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"policy_loss": verl.Config(loss_mode="gspo")}, {"loss_agg_mode": "seq-mean-token-sum-norm"},
-        {"entropy_coeff": 0.01}, {"use_kl_loss": True, "kl_loss_coef": 0.1, "kl_loss_type": "abs"},
+        {"policy_loss": verl.Config(loss_mode="own")}, {"loss_agg_mode": "seq-mean-token-sum-norm"},
+        {"policy_loss": verl.Config(loss_mode="cispo")},  # with a lower bound of the ratio
+        {"policy_loss": verl.Config(loss_mode="kl_cov"), "use_kl_loss": True, "kl_loss_coef": 0.1},
+        {"entropy_coeff": 0.01, "loss_agg_mode": "seq-mean-token-mean"},
+        {"use_kl_loss": True, "kl_loss_coef": 0.1, "kl_loss_type": "abs"},
     ],
 )  # fmt: skip
 def test_a_loss_that_rlplay_lacks_has_no_formula(changed: dict[str, Any], tmp_path: Path) -> None:

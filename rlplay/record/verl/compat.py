@@ -26,6 +26,11 @@ FIELDS = (
 """What the transfer queue may hold of an answer."""
 
 
+def is_older(trainer: Any) -> bool:
+    """Whether a trainer is a `RayPPOTrainer`."""
+    return any(each.__name__ == TRAINERS["verl.trainer.ppo.ray_trainer"][0] for each in type(trainer).__mro__)
+
+
 def wrapped(trainer: type, method: str) -> Any:
     """A trainer's method; raises AttributeError if this release has none."""
     return getattr(trainer, method)

@@ -6,13 +6,13 @@ import functools
 import importlib.abc
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from rlplay.record.saying import said_by, say
 from rlplay.record.verl import compat
-from rlplay.record.verl.batches import of_queue, of_tensors
+from rlplay.record.verl.batches import Answer, of_queue, of_tensors
 from rlplay.record.verl.recording import COMPLETIONS, VerlRecording
 
 _MARK = "rlplay_records"
@@ -90,20 +90,20 @@ def _wrap(kind: type, method: str, around: Callable[..., Any]) -> None:
 def _of_queue(module: Any, original: Callable[..., Any], trainer: Any, batch: Any, *others: Any, **named: Any) -> Any:
     """The newer trainer computes the metrics of a step, while the queue still holds its answers."""
     result = original(batch, *others, **named)
-    CURRENT.guarded(_record, trainer, lambda: of_queue(module, batch, COMPLETIONS))
+    CURRENT.guarded(_record, trainer, functools.partial(of_queue, module, batch, COMPLETIONS))
     return result
 
 
 def _of_tensors(original: Callable[..., Any], trainer: Any, batch: Any, *others: Any, **named: Any) -> Any:
     """The older trainer updates the actor."""
-    CURRENT.guarded(_record, trainer, lambda: of_tensors(batch, COMPLETIONS))
+    CURRENT.guarded(_record, trainer, functools.partial(of_tensors, batch, COMPLETIONS))
     return original(batch, *others, **named)
 
 
-def _record(trainer: Any, read: Callable[[], Any]) -> None:
+def _record(trainer: Any, read: Callable[[bool], tuple[Sequence[Answer], int]]) -> None:
     recording = CURRENT.of(trainer)
     if recording is not None:
-        recording.answers(int(trainer.global_steps), *read())
+        recording.answers(int(trainer.global_steps), *read(recording.rejects))
 
 
 def _log(original: Callable[..., Any], _tracking: Any, data: Any, step: Any, *others: Any, **named: Any) -> Any:

@@ -14,8 +14,11 @@ import numpy as np
 from rlplay.record.format import free
 from rlplay.record.recorder import Recorder
 from rlplay.record.texts import decode_each
+from rlplay.record.verl import compat
 from rlplay.record.verl.batches import Answer
-from rlplay.record.verl.options import option, settings_of
+from rlplay.record.verl.losses import correction_rule, rejects
+from rlplay.record.verl.option import option
+from rlplay.record.verl.options import settings_of
 from rlplay.trace.records import Array
 
 COMPLETIONS = 64
@@ -29,16 +32,17 @@ class VerlRecording:
     """
 
     def __init__(self, trainer: Any) -> None:
-        config = trainer.config
+        config, older = trainer.config, compat.is_older(trainer)
         folder = Path(option(config, "trainer.default_local_dir", "checkpoints"))
         self.path = free(folder / "rlplay")
         self._recorder = Recorder(self.path, COMPLETIONS)
         self._tokenizer = trainer.tokenizer
         self._temperature = option(config, "actor_rollout_ref.rollout.temperature")
+        self._rule, self.rejects = correction_rule(config), rejects(config)
         self._began = time.perf_counter()
         name = option(config, "trainer.experiment_name", "run")
         self._recorder.begin(
-            f"verl {_version('verl')}", settings_of(config), title=f"verl · {name}",
+            f"verl {_version('verl')}", settings_of(config, older), title=f"verl · {name}",
             model=str(option(config, "actor_rollout_ref.model.path", "")),
             versions={"verl": _version("verl"), "torch": _version("torch")},
         )  # fmt: skip
@@ -56,6 +60,9 @@ class VerlRecording:
         rewards = {"score": [each.score for each in answers]}
         rewards |= {name: [each.tracked[name] for each in answers] for name in tracked if name not in rewards}
         arrays: dict[str, Any] = {name: _flat(answers, name) for name in sorted(known)}
+        if self.rejects:  # as a factor of 0, beside that of the correction, if there is one
+            left = np.concatenate([np.where(a.mask == 1, np.where(a.kept, 1.0, 0.0), np.nan) for a in answers])
+            arrays["correction"] = left * np.nan_to_num(arrays.get("correction", left))
         self._recorder.rollouts(
             step,
             prompts=[self._tokenizer.decode(each.prompt_ids, skip_special_tokens=True) for each in asked],
@@ -71,6 +78,7 @@ class VerlRecording:
             rewards=rewards,
             reward_weights={name: float(name == "score") for name in rewards},
             temperature=self._temperature,
+            correction_rule=self._rule if "correction" in known else None,
             **arrays,
         )
         if step == 1 and len(answers) < total:
