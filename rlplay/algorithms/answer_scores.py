@@ -6,6 +6,7 @@ the length of the shorter answer of its pair), all [..., L]. `total`, the sum of
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rlplay.algorithms.choice import Choice
@@ -19,7 +20,7 @@ def log_ratio(xp: Any, logprobs: Any, ref_logprobs: Any) -> Any:  # noqa: ARG001
 def desensitized(xp: Any, logprobs: Any, ref_logprobs: Any, beyond: Any, ld_alpha: float | None) -> Any:
     """ℓ − ℓ_ref, times α beyond the length of the pair's shorter answer (LD-DPO, Liu et al. 2024, arXiv:2409.06411)."""
     found = logprobs - ref_logprobs
-    return found if ld_alpha is None else xp.where(beyond, ld_alpha * found, found)
+    return found if ld_alpha is None else xp.let("u", xp.where(beyond, ld_alpha, 1.0)) * found
 
 
 def own(xp: Any, logprobs: Any) -> Any:  # noqa: ARG001
@@ -49,7 +50,7 @@ def forward_kl(xp: Any, total: Any) -> Any:
 
 def js_divergence(xp: Any, total: Any) -> Any:
     """log(2u/(1 + u)), f′ of the Jensen–Shannon divergence."""
-    return LOG_2 + xp.logsigmoid(total)
+    return math.log(2) + xp.logsigmoid(total)
 
 
 def alpha_divergence(xp: Any, total: Any, f_alpha_divergence_coef: float) -> Any:
@@ -57,8 +58,6 @@ def alpha_divergence(xp: Any, total: Any, f_alpha_divergence_coef: float) -> Any
     power = f_alpha_divergence_coef - 1
     return total if abs(power) < 1e-6 else xp.expm1(power * total) / power
 
-
-LOG_2 = 0.6931471805599453
 
 F_DIVERGENCES: dict[str, Choice] = {
     row.name: row

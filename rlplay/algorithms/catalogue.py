@@ -190,7 +190,7 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "maxrl", "MaxRL", "Tajwar et al. 2026, arXiv:2602.02710", "dr-grpo",
             "Divides an advantage by the group's mean reward, so a rare success weighs more: the more answers a group "
-            "has, the nearer to the likelihood of a right one.",
+            "has, the nearer its gradient is to that of the log-likelihood of a right answer.",
             _GROUP | {"scale_rewards": "mean", "aggregation": "constant"},
         ),
         Preset(
@@ -211,13 +211,14 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "clip-cov", "Clip-Cov", "Cui et al. 2025, arXiv:2505.22617", "dapo",
-            "Leaves a few tokens out of each step by chance: of those whose advantage and log-probability are both far "
-            "above or below the mean, which lower the entropy most.",
+            "Leaves a few tokens out of each step, drawn from those whose advantage and log-probability lie far on the "
+            "same side of their means: what pulls on these lowers the entropy.",
             _GROUP | _TWO_STEPS | {"clip_cov_ratio": 2e-4},
         ),
         Preset(
             "kl-cov", "KL-Cov", "Cui et al. 2025, arXiv:2505.22617", "clip-cov",
-            "Without a clip: the few tokens that lower the entropy most are held near their probability when sampled.",
+            "Without a clip: the few tokens that lower the entropy most are held near the probability that they were "
+            "sampled with.",
             _GROUP | _TWO_STEPS | {"surrogate": "ratio", "kl_placement": "loss", "kl_anchor": "old",
                                    "kl_estimator": "abs", "beta": 1.0, "kl_cov_ratio": 2e-4},
         ),
@@ -229,7 +230,7 @@ PRESETS: dict[str, Preset] = {
                                                 "epsilon_high": 4e-4},
         ),
         Preset(
-            "luspo", "LUSPO", "arXiv:2602.05261", "gspo",
+            "luspo", "LUSPO", "Liu et al. 2026, arXiv:2602.05261", "gspo",
             "GSPO with an answer's token losses summed instead of averaged, so that long answers count in full.",
             _GROUP | _TWO_STEPS | {"importance_sampling_level": "sequence", "epsilon": 2e-3, "epsilon_high": 2.5e-3,
                                    "aggregation": "seq_mean_token_sum"},
@@ -251,19 +252,20 @@ PRESETS: dict[str, Preset] = {
             _GROUP | _BY_ANSWER | _TWO_STEPS | {"surrogate": "sapo"},
         ),
         Preset(
-            "vespo", "VESPO", "arXiv:2602.10693", "cispo",
+            "vespo", "VESPO", "Shen et al. 2026, arXiv:2602.10693", "cispo",
             "Weights an answer by a smooth function of its whole ratio W; the weight falls to 0 where W is very small "
             "or very large.",
             _GROUP | _TWO_STEPS | {"surrogate": "vespo"},
         ),
         Preset(
-            "dppo", "DPPO", "arXiv:2602.04879", "grpo",
-            "Bounds how far a token's probability moves, not its ratio: rare tokens may become many times likelier, "
-            "likely ones may not fall far.",
+            "dppo", "DPPO", "Qi et al. 2026, arXiv:2602.04879", "grpo",
+            "A token stops pulling once its probability, not its ratio, has moved by ε: rare tokens may become many "
+            "times likelier, likely ones may not fall far.",
             _GROUP | _TWO_STEPS | {"surrogate": "dppo_tv"},
         ),
         Preset(
-            "prime-rl", "prime-rl's loss", "arXiv:2602.04879, arXiv:2602.02276", "dppo",
+            "prime-rl", "prime-rl's loss", "Qi et al. 2026, arXiv:2602.04879; Kimi Team 2026, arXiv:2602.02276",
+            "dppo",
             "Measures from the sampler instead of the old policy, and keeps near it by half the square of the "
             "log-ratio; advantages are not divided by the std.",
             _GROUP | {"surrogate": "dppo_tv", "scale_rewards": "none", "old_logprobs_of": "sampler",
@@ -271,13 +273,13 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "tis", "TIS", "Yao et al. 2025, fengyao.notion.site/off-policy-rl", "grpo",
-            "Multiplies each token's loss by how much likelier the policy finds it than the sampler did, at most 2. "
-            "Where the policy itself samples it is GRPO.",
+            "Multiplies each token's loss by how many times likelier the policy finds the token than the sampler did, "
+            "at most 2. Where the policy itself samples, this is GRPO.",
             _GROUP | _BY_ANSWER | {"importance_sampling_mode": "token_truncate", "importance_sampling_clip_max": 2.0},
         ),
         Preset(
             "icepop", "IcePop", "Ling Team 2025, arXiv:2510.18855", "tis",
-            "Leaves out the tokens that policy and sampler disagree about, instead of cutting their factor.",
+            "Leaves out the tokens that policy and sampler disagree about, where TIS cuts their factor.",
             _GROUP | _BY_ANSWER | {"importance_sampling_mode": "token_mask", "importance_sampling_clip_max": 5.0,
                                    "importance_sampling_clip_min": 0.5},
         ),
@@ -292,7 +294,7 @@ PRESETS: dict[str, Preset] = {
             _GROUP | {"scale_rewards": "batch"},
         ),
         Preset(
-            "gdpo", "GDPO", "arXiv:2601.05242", "grpo",
+            "gdpo", "GDPO", "Liu et al. 2026, arXiv:2601.05242", "grpo",
             "Normalises each of several rewards in its group before they are added, so that none drowns the others.",
             _NEUTRAL | _BY_ANSWER | {"multi_objective_aggregation": "normalize_then_sum", "baseline": "batch_mean",
                                      "scale_rewards": "batch", "kl_placement": "loss"},

@@ -84,7 +84,7 @@ def _divergence(s: Distilled) -> str:
 
 def _of_few(s: Distilled) -> str:
     rest = "and all others together as one" if s.distillation_add_tail else "scaled to sum to 1"
-    return f"{_divergence(s)}, over the policy's {s.distillation_topk} likeliest tokens, {rest}"
+    return f"{_divergence(s)}; v: the policy's {s.distillation_topk} likeliest tokens, {rest}"
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ def _teacher(s: Settings) -> str:
         "base": "the scenario's teacher, or else the reference",
         "live": "the policy itself",
         "ema": f"a moving average of the policy, {compact(s.teacher_update_rate)} of the way every "
-        f"{s.teacher_sync_steps} step{'s' if s.teacher_sync_steps > 1 else ''}",
+        f"{f'{s.teacher_sync_steps} steps' if s.teacher_sync_steps > 1 else 'step'}",
     }[s.teacher_model_kind]
     reads = {
         "none": "",
@@ -202,9 +202,10 @@ def _stream(s: Settings) -> str:
 def _outcome(s: Settings) -> str:
     """What an answer as a whole is paid: R, within its bounds, or the best of several answers."""
     paid = equation_of(Symbols.clip(name("R"), s.reward_clip_min, s.reward_clip_max))
-    return (
-        paid if s.pass_at_k == 1 else f"the best {paid} of {s.pass_at_k} answers with this one, mean over all choices,"
-    )
+    if s.pass_at_k == 1:
+        return paid
+    others = "1 other" if s.pass_at_k == 2 else f"{s.pass_at_k - 1} others"
+    return f"mean of the best {paid} of this answer and {others}, over all choices,"
 
 
 def _baseline(s: Settings) -> str:
@@ -316,7 +317,7 @@ def inside(s: Settings, beta: str, surrogate: str = "S") -> str:
         share = s.distillation_weight
         parts = ["D"] if s.only_distils else [f"{compact(1 - share)}·{surrogate}", f"{compact(share)}·D"]
     if in_loss(s):
-        parts.append(f"{beta}·K")
+        parts.append("K" if beta == "1" else f"{beta}·K")
     return f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
 
 
@@ -369,7 +370,7 @@ def _kept(s: Settings) -> str:
         rules.append(f"A ≥ 0 or mean({sampler} − ℓ) ≤ {compact(s.off_policy_mask_threshold)}")
     if s.clip_cov_ratio:
         few, between = _percent(s.clip_cov_ratio), f"{compact(s.clip_cov_lb)} < C < {compact(s.clip_cov_ub)}"
-        rules.append(f"tokens that are not among the {few} drawn by chance where {between}")
+        rules.append(f"tokens outside a random {few}, drawn where {between}")
     if s.rollout_rs != "none":
         rules.append(corrections.equation_of(row(s, "rollout_rs"), {}, s))
     return "only " + "; ".join(rules) if rules else ""

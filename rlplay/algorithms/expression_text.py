@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Literal
@@ -15,6 +16,7 @@ Part = tuple[str, Literal["plain", "won", "lost"]]
 Number = Callable[[str, float, bool], str]
 """Writes a number in place of the symbol with this name: as a factor, or if the flag is True, as a signed term."""
 
+_JOINS = ("and", "or")
 _SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4
 """The precedence of a written expression; one with a lower precedence than its surroundings gets brackets."""
 
@@ -106,6 +108,8 @@ class _Writer:
         loose = {"where": (0, _SUM, _SUM), "compare": (_SUM, _SUM), "not": (_SUM,)}.get(
             term.operation, (0,) * len(parts)
         )
+        if term.text in _JOINS:
+            loose = tuple(_SUM if part.text in _JOINS else 0 for part in parts)
         written = (self.write(part, tightness) for part, tightness in zip(parts, loose, strict=True))
         return _function(term, ["".join(text for text, _ in each) for each in written])
 
@@ -143,6 +147,7 @@ def _function(term: Expression, texts: list[str]) -> tuple[list[Part], int]:
         "log_odds": "log odds of exp({})",
         "relu": "max(0, {})",
         "stop_gradient": "sg[{}]",
+        "abs": "|{}|",
     }
     text = names.get(term.operation, f"{term.text or term.operation}({{}})").format(", ".join(texts))
     return [(text, "plain")], _ATOM
@@ -164,4 +169,4 @@ def _exponential(text: str) -> str:
 
 
 def _constant(value: float) -> str:
-    return real_minus(compact(value))
+    return "log 2" if value == math.log(2) else real_minus(compact(value))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rlplay.algorithms.choice import call_choice
-from rlplay.algorithms.expression_text import equation
+from rlplay.algorithms.expression_text import equation as equation_of
 from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES, PairLoss, mixture
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.symbols import Expression, Symbols, name
@@ -26,11 +26,16 @@ _GAPS = {
     "gap": "s of the chosen answer − s of the rejected one",
     "mean_gap": "s/n of the chosen answer − s/n of the rejected one",
     "policy_gap": "{} − the same of the rejected one",
-    "ref_gap": "the same of ℓ_ref instead of ℓ",
+    "ref_gap": "the same with ℓ_ref for ℓ",
     "kto_baseline": "max(0, mean s of answers paired with the wrong prompts)",
 }
 """What some of them are."""
-_WEIGHT = "exp(mean of ℓ − log Σᵥ p²) of the chosen answer × the same of the rejected one"
+_WEIGHT = "exp(mean of ℓ − log Σᵥ p² over the chosen answer) × the same of the rejected one"
+
+
+def equation(term: Expression) -> str:
+    """The expression in symbols. Here σ is the sigmoid, as there is no standard deviation."""
+    return equation_of(term).replace("sigmoid(", "σ(")
 
 
 def pair_equations(s: Settings) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rlplay.trace.numbers import compact
+
 
 def sigmoid(xp: Any, gap: Any, beta: float, label_smoothing: float) -> Any:
     """−(1 − ε) log σ(β·Δ) − ε log σ(−β·Δ).
@@ -54,7 +56,9 @@ def exo_pair(xp: Any, gap: Any, beta: float, label_smoothing: float) -> Any:
     arXiv:2402.00856, equation 16). ε is above 0."""
     x = beta * gap
     ahead = xp.let("q", xp.sigmoid(x))
-    sure, unsure = math.log1p(-label_smoothing), math.log(label_smoothing) if label_smoothing > 0 else -math.inf
+    sure = xp.let(f"log {compact(1 - label_smoothing)}", math.log1p(-label_smoothing))
+    rare = math.log(label_smoothing) if label_smoothing > 0 else -math.inf
+    unsure = xp.let(f"log {compact(label_smoothing)}", rare)
     return ahead * (xp.logsigmoid(x) - sure) + (1 - ahead) * (xp.logsigmoid(-x) - unsure)
 
 

@@ -68,8 +68,7 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
     ),
     (
         "ld-dpo", "LD-DPO", "Liu et al. 2024, arXiv:2409.06411", "dpo",
-        "Tokens beyond the length of a pair's shorter answer count only in part, which takes away most of what length "
-        "earns.",
+        "Tokens beyond the length of a pair's shorter answer count only in part, so that length earns less.",
         {"loss_type": "sigmoid", "beta": 0.1, "ld_alpha": 0.5},
         "",
     ),
@@ -88,7 +87,8 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
     ),
     (
         "exo", "EXO", "Ji et al. 2024, arXiv:2402.00856", "cdpo",
-        "Turns the KL around: how the policy prefers is drawn to how the label does, so it seeks the label's mode.",
+        "Turns the KL around: that of the policy's preference to the label's, the direction in which RLHF nears its "
+        "best policy.",
         {"loss_type": "exo_pair", "beta": 0.1, "label_smoothing": 0.001},
         "",
     ),
@@ -100,8 +100,8 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
     ),
     (
         "aot", "AOT", "Melnyk et al. 2024, arXiv:2406.05882", "dpo",
-        "Sorts the gaps of a minibatch: the policy's k-th smallest has to exceed the reference's k-th smallest, so the "
-        "whole distribution moves up.",
+        "Sorts the gaps of a minibatch: the policy's k-th smallest should exceed the reference's k-th smallest, for "
+        "every k.",
         {"loss_type": "aot", "beta": 0.1},
         "",
     ),
@@ -114,8 +114,8 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
     ),
     (
         "nca", "NCA", "Chen et al. 2024, arXiv:2402.05369", "dpo",
-        "Scores each answer by itself, so that the chosen one becomes likelier instead of falling less than the "
-        "rejected one.",
+        "Scores each answer by itself: the chosen one is pulled to a score of log 2/β, not only ahead of the rejected "
+        "one.",
         {"loss_type": "nca_pair", "beta": 0.1},
         "By default β is 0.1, as in TRL; in the paper it is 0.01.",
     ),
@@ -165,7 +165,7 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
     ),
     (
         "apo-zero-unpaired", "APO-zero, unpaired", "D'Oosterlinck et al. 2024, arXiv:2408.06266", "kto",
-        "KTO without its baseline: good answers are raised and bad ones lowered, wherever the policy has drifted.",
+        "KTO without its baseline: good answers are raised and bad ones lowered, however far the policy has drifted.",
         {"loss_type": "apo_zero_unpaired", "beta": 0.1},
         "",
     ),

@@ -169,6 +169,7 @@ def _written_out(name: str) -> Iterator[str]:
     from rlplay.algorithms.named import preset as named
     from rlplay.algorithms.own_choices import allow_all
     from rlplay.algorithms.trl_verl import trainer, verl
+    from rlplay.export.trl.limits import unsupported_setting
 
     settings, preset = resolve({"algorithm": name}), named(name)
     allow_all(settings)
@@ -180,7 +181,8 @@ def _written_out(name: str) -> Iterator[str]:
     for left, right in terms(settings).items():
         yield f"  {equation(left, right)}"
     if called := trainer(settings):
-        yield f"\nTRL: {called}"
+        without = unsupported_setting(settings)
+        yield f"\nTRL: {called}{f', without {without}' if without else ''}"
     if called := verl(settings):
         yield f"verl: {called}"
     if preset.after is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 _WORDS = {
     "−": "-", "·": "*", "²": "**2", "³": "**3", "≥": ">=", "≤": "<=", "log σ(": "log_sigmoid(", "log W": "log_W",
-    "ℓ_old": "l_old", "ℓ_ref": "l_ref", "ℓ": "l",
+    "σ(": "sigmoid(", "ℓ_old": "l_old", "ℓ_ref": "l_ref", "ℓ": "l",
     "log odds of exp(": "odds_of(", "′": "_ranked",
 }  # fmt: skip
 
@@ -19,7 +19,9 @@ def evaluated(equation: str, answer: dict[str, Any], place: int = 0) -> float:
     for shown, written in _WORDS.items():
         text = text.replace(shown, written)
     text = re.sub(r"\bp\w*/p\w*", r"(\g<0>)", text)
-    main, *definitions = re.split(r", (?=[\w ]+ = )", text)
+    text = re.sub(r"\|(.*?)\|", r"abs(\1)", text)
+    main, *definitions = re.split(r", (?=[\w .]+ = )", text)
+    main = re.sub(r"\blog (\d[\d.]*)", r"log(\1)", main)
     named = dict(definition.split(" = ", 1) for definition in definitions)
 
     def at(expression: str, t: int) -> Any:

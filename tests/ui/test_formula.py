@@ -218,7 +218,7 @@ def test_a_token_that_is_left_out_says_why(code):
         (("sequence", "mask", None, 3.0), "0 if ρ > 3 else ρ, ρ = exp(Σ of ℓ_old − ℓ_sampler over the answer)"),
         (
             ("geometric", "mask", 0.5, 2.0),
-            "0 if (ρ < 0.5) or (ρ > 2) else ρ, ρ = exp(mean of ℓ_old − ℓ_sampler over the answer)",
+            "0 if ρ < 0.5 or ρ > 2 else ρ, ρ = exp(mean of ℓ_old − ℓ_sampler over the answer)",
         ),
         (("token", "truncate", None, 3.0), "min(exp(ℓ_old − ℓ_sampler), 3)"),
         (("token", "truncate", 0.5, 3.0), "clip(exp(ℓ_old − ℓ_sampler), 0.5, 3)"),
