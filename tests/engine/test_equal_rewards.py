@@ -37,7 +37,7 @@ COMPARING = [
 ]
 """The presets whose signal is a difference between sampled answers; VinePPO's has its own baseline, tested below."""
 
-ALONE = {"beta": 0.0, "overlong_buffer": 0}
+ALONE = {"beta": 0.0, "kl_cov_ratio": 1.0, "overlong_buffer": 0}
 """Without what pulls on answers of equal reward: a KL term and a price on length."""
 
 
