@@ -267,6 +267,10 @@ def _teacher_rules(s: Settings) -> Iterator[tuple[bool, str]]:
         "teacher_context=group needs num_generations of 2 or more: one completion has no siblings",
     )
     yield (
+        not s.surrogate_row.trust_region or not s.router_aux_loss_coef,
+        "surrogate=trpo needs router_aux_loss_coef=0: its line search measures Σ w·A alone",
+    )
+    yield (
         not s.surrogate_row.trust_region or not s.distils_in_loss,
         "surrogate=trpo needs distillation_weight=0 or distillation_mode=advantage: its line search measures Σ w·A "
         "alone",

@@ -17,7 +17,7 @@ from rlplay.algorithms import corrections
 from rlplay.algorithms.choice import Choice, argument_names, call_choice
 from rlplay.algorithms.expression_text import equation as equation_of
 from rlplay.algorithms.own_choices import is_own
-from rlplay.algorithms.pair_equations import pair_equations
+from rlplay.algorithms.pair_equations import BALANCE, balanced, pair_equations
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Expression, Symbols, name
 from rlplay.algorithms.value_losses import VALUE_LOSSES, moved, target, td_error
@@ -55,6 +55,7 @@ def _equations(s: Settings) -> Iterator[tuple[str, str]]:
         yield from _value_equations(s)
         return
     yield from _reward_equations(s) if s.loss_type == "policy_gradient" else pair_equations(s)
+    yield "L_aux", BALANCE if balanced(s) else ""
     yield "θ_ref", _reference(s)
     yield "steps", _steps(s)
 
@@ -307,7 +308,8 @@ def _loss(s: Settings) -> str:
         text += " − η·mean entropy"
     elif s.entropy_coef:
         text += f" {'−' if s.entropy_coef > 0 else '+'} {compact(abs(s.entropy_coef))}·mean entropy"
-    return f"{text} + {compact(s.vf_coef)}·L_V" if s.baseline == "value" else text
+    text = f"{text} + {compact(s.vf_coef)}·L_V" if s.baseline == "value" else text
+    return text + balanced(s)
 
 
 def inside(s: Settings, beta: str, surrogate: str = "S") -> str:

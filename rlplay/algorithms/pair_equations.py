@@ -30,6 +30,8 @@ _GAPS = {
     "kto_baseline": "max(0, mean s of answers paired with the wrong prompts)",
 }
 """What some of them are."""
+BALANCE = "experts·Σₑ (share of choices that are e)·(mean probability of e), over all tokens"
+"""The load-balancing loss of a mixture of experts."""
 _WEIGHT = "exp(mean of ℓ − log Σᵥ p² over the chosen answer) × the same of the rejected one"
 
 
@@ -53,7 +55,13 @@ def pair_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "W", _WEIGHT if weighted(s) else ""
     for each in several(s):
         yield f"L_{each}", _loss(s, each)
-    yield "L", _sum(s)
+    yield "L", _sum(s) + balanced(s)
+
+
+def balanced(s: Settings) -> str:
+    """What a loss has more where the experts of a mixture are to be busy alike."""
+    acts = s.router_aux_loss_coef and s.kind not in ("reward model", "action values")
+    return f" + {_times(s.router_aux_loss_coef)}L_aux" if acts else ""
 
 
 def _of_chosen(s: Settings) -> str:

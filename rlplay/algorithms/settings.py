@@ -189,6 +189,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entropy_coef_max: float = 1.0
     entropy_coef_delta: float = 0.005
     entropy_target: float = 0.2
+    router_aux_loss_coef: float = 0.0
     sync_ref_model: bool = False
     ref_model_mixup_alpha: float = 0.6
     ref_model_sync_steps: int = 512

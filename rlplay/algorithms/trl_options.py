@@ -45,6 +45,9 @@ HERE: dict[str, str] = {
     "DistillationTrainer.beta": "distillation_alpha", "ServerDistillationTrainer.beta": "distillation_alpha",
     "AsyncDistillationTrainer.beta": "distillation_alpha", "GKDTrainer.beta": "distillation_alpha",
     "GOLDTrainer.beta": "distillation_alpha", "IWOPDTrainer.beta": "distillation_alpha",
+    "GMPOTrainer.router_aux_loss_coef": "router_aux_loss_coef; TRL's GMPOTrainer inherits it and reads it nowhere",
+    "GKDTrainer.router_aux_loss_coef": "router_aux_loss_coef; TRL's GKDTrainer inherits it and reads it nowhere",
+    "GOLDTrainer.router_aux_loss_coef": "router_aux_loss_coef; TRL's GOLDTrainer inherits it and reads it nowhere",
     "reward_model_path": "a stage of algorithm reward-model, or a reward function that loads the model",
 }  # fmt: skip
 """What an option is called here: a setting, or in words what has the same effect."""
@@ -56,7 +59,6 @@ _FEEDBACK = "an environment's words reach the policy in its turns, not the teach
 _STAGES = "A2PO estimates V* from samples that are drawn before the training; no stage of rlplay does"
 
 REFUSED: dict[str, str] = {
-    "router_aux_loss_coef": "no mixture of experts is trained here, so there is no router to balance",
     "vllm_structured_outputs_regex": "sampling follows no grammar; a reward function can judge the form",
     "generation_kwargs": "each way of sampling is a setting of its own, such as top_p, min_p or repetition_penalty",
     "num_value_samples": _STAGES, "beta1": _STAGES, "beta2": _STAGES, "filter_all_incorrect": _STAGES,

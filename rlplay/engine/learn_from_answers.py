@@ -30,6 +30,7 @@ from rlplay.engine.preference_pairs import (
     label_metrics,
     optimize_pairs,
 )
+from rlplay.engine.routers import balance, with_balance
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import RunPlan, State
 from rlplay.engine.stopwatch import spent_on
@@ -103,6 +104,7 @@ def pair_gradients(batch: Batch, pairs: PairRows, pieces: Tensor, state: State) 
         lambda piece: token_logprobs(lm, lm.policy, batch.tokens(piece), batch.temperature),
         lambda now: _derivative(batch, part, now, state),
     )
+    routed = balance(batch, part.rows, state)
     ranks.add_gradients(state.parameters.values())
     ratio = torch.where(part.mask, logprobs - batch.old_logprobs[part.there], 0.0).exp()
     metrics = {"loss": compared.loss.detach(), **compared.metrics}
@@ -114,7 +116,9 @@ def pair_gradients(batch: Batch, pairs: PairRows, pieces: Tensor, state: State) 
         metrics |= _margin_metrics(won, lost)
     weights = None if compared.weights is None else compared.weights[:, None] * part.mask
     seen = TrainedMinibatch(part.rows, logprobs, ratio, gradient, metrics, weights=weights, margins=margins)
-    return brought([seen])[0]
+    found = brought([seen])[0]
+    found.metrics = with_balance(found.metrics, routed, state.settings)
+    return found
 
 
 def _derivative(batch: Batch, part: _Part, logprobs: Tensor, state: State) -> tuple[Tensor, Compared]:

@@ -24,6 +24,7 @@ from rlplay.engine.log_softmax import widened
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
 from rlplay.engine.optimize import TrainedMinibatch, brought
 from rlplay.engine.passes import forward, laid_out, rows_at_once
+from rlplay.engine.routers import balance, with_balance
 from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors
@@ -51,9 +52,10 @@ def gradients(batch: Batch, rows: Tensor, state: State) -> TrainedMinibatch:
         return list(zip(own, brought(seen), strict=True))
 
     parts = [part for own in ranks.each(parts_of) for part in own]
+    routed = balance(batch, rows, state)
     ranks.add_gradients(state.parameters.values())
     seen = parts[0][1] if len(parts) == 1 else _joined([each for _, each in parts], torch.cat([p for p, _ in parts]))
-    seen.metrics = step_metrics(batch, seen, state.settings)
+    seen.metrics = with_balance(step_metrics(batch, seen, state.settings), routed, state.settings)
     if state.settings.kl_ctrl != "fixed":
         seen.metrics["kl_coef"] = state.kl_coef
     return seen

@@ -111,6 +111,9 @@ _ROWS = (
            "GRPO begin each update with a policy loss of minus the mean advantage, and centred advantages keep that "
            "near 0. Watch the reward instead.", ROUNDING),
     Metric("policy_loss", "Policy loss", "the loss without its KL, value and entropy terms", "", "", ROUNDING),
+    Metric("aux_loss", "Router balance", "experts·Σ (share of choices)·(mean probability), over experts", "",
+           "The experts that a token is sent to, if all are busy alike; the number of all experts, if all tokens go to "
+           "one."),
     Metric("value_loss", "Value loss", "½ mean max((v−R)², (clip(v)−R)²)", "",
            "The critic's error on the returns that it learns to predict."),
     Metric("explained_variance", "Explained variance", "1 − Var(R − V) / Var(R)", "",

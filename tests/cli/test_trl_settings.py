@@ -110,6 +110,7 @@ REFUSED: list[tuple[Given, str]] = [
     ({"num_minibatches": 3}, "num_minibatches=3"),
     ({"importance_sampling_mode": "geometric_mask"}, "importance_sampling_mode=geometric_mask"),
     ({"algorithm": "rloo", "importance_sampling_mode": "token_mask"}, "importance_sampling_mode=token_mask"),
+    ({"algorithm": "gmpo", "router_aux_loss_coef": 0.01}, "router_aux_loss_coef=0.01: TRL's GMPOTrainer balances no"),
     ({"rollout_rs": "seq_mean_k3"}, "rollout_rs=seq_mean_k3"),
 ]
 

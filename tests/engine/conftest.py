@@ -206,9 +206,10 @@ def start(micro_models: Callable[[str], Path], tmp_path: Path) -> Callable[..., 
         (tmp_path / "uneven.py").write_text(REWARD)
         follow([str(tmp_path / "uneven.py")])
         played = Scenario(
-            name="micro", title="Micro", question="", task="arithmetic", eval_every=eval_every, eval_prompts=4,
+            name="micro", title="Micro", question="", eval_every=eval_every, eval_prompts=4,
             settings=SMALL | settings,
             **{"reward": [f"{tmp_path / 'uneven.py'}:{name}" for name in reward.split("+")], "max_updates": 4}
+            | {"task": "arithmetic"}
             | ({} if "model" in (scenario or {}) else {"model": str(micro_models(architecture))}) | (scenario or {}),
         )  # fmt: skip
         records: list[AnyRecord] = []

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from tests.parity import distillation_cases, policy_cases, preference_cases, reference_cases, trpo_case, verl_cases
+from tests.parity import (
+    distillation_cases,
+    policy_cases,
+    preference_cases,
+    reference_cases,
+    router_case,
+    trpo_case,
+    verl_cases,
+)
 from tests.parity.case import LIMITS, SEEDS, Case
 
 CASES = (
@@ -14,6 +22,7 @@ CASES = (
     + reference_cases.cases()
     + trpo_case.cases()
     + distillation_cases.cases()
+    + router_case.cases()
 )
 
 

@@ -34,7 +34,7 @@ def test_what_an_option_is_called_here_exists() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("router_aux_loss_coef", "no mixture of experts"),
+        ("use_uld_loss", "another tokenizer is not compared"),
         ("loss_top_k", "distillation_topk"),
         ("vllm_server_port", "changes neither a loss nor what is sampled"),
     ],

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from rlplay.algorithms.knobs.knob import Knob
+from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES
+
+_OF_LANGUAGE_MODEL = ("loss_type", ("policy_gradient", *(PAIR_LOSSES.keys() - {"reward"}), *IMITATIONS))
 
 UPDATE: tuple[Knob, ...] = (
     Knob("cg_iterations", "CG iterations", "update", "Iterations of conjugate gradient for the natural gradient.",
@@ -14,6 +17,10 @@ UPDATE: tuple[Knob, ...] = (
          "How many shorter steps to try. If none keeps the KL limit and improves the surrogate, the policy does "
          "not move.", 1, 50, 1,
          needs=("surrogate", ("trpo",))),
+    Knob("router_aux_loss_coef", "Router balance", "update",
+         "Weight of the loss that keeps the experts of a mixture busy alike; 0: none.",
+         "Larger: routers send fewer tokens to favourite experts. Only for mixtures of experts; costs a pass more. TRL "
+         "takes the model's own weight if none is given.", 0.0, 10.0, 0.001, needs=_OF_LANGUAGE_MODEL),
     Knob("sync_ref_model", "Reference moves", "update", "Whether the reference follows the policy (TR-DPO).",
          "On: a KL, and the rewards that a loss of pairs implies, are taken to a more recent policy, so the policy may "
          "drift on. Pairs are still sampled from the policy that the stage began with."),

@@ -34,6 +34,8 @@ def answer_fields(s: Settings, recorded: bool) -> Iterator[Field]:
             f"num_iterations {s.num_iterations} has no counterpart in this trainer, which learns from a batch once"
         )
     yield from config_lines(_own(s))
+    if (trainer_of(s) or ("",))[0] in ("DPOTrainer", "KTOTrainer", "SFTTrainer"):
+        yield from config_lines({"router_aux_loss_coef": s.router_aux_loss_coef})  # TRL's default is the model's own
     yield from _lengths(s, recorded)
     if s.loss_type == "reward":
         yield note("the scoring head starts at zero in rlplay, at random in transformers")

@@ -57,6 +57,8 @@ def _unsupported(s: Settings) -> Iterator[str]:
         yield from _corrections(s, found[0])
     elif s.use_weighting and "sft" in s.loss_weights:
         yield "use_weighting=on with sft in loss_weights: TRL's DPOTrainer raises an error at the two together"
+    if found is not None and found[0] in ("CPOTrainer", "GMPOTrainer") and s.router_aux_loss_coef:
+        yield f"router_aux_loss_coef={written(s.router_aux_loss_coef)}: TRL's {found[0]} balances no routers"
     if found is not None and found[0] in ("GRPOTrainer", "GMPOTrainer"):
         yield from _advantages(s)
         if found[0] == "GMPOTrainer":

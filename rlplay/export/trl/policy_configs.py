@@ -40,6 +40,7 @@ def _sampling(s: Settings) -> Iterator[Field]:
     parts = s.num_minibatches * step // at_once
     yield f"steps_per_generation={parts},  # as many parts have {s.num_prompts} prompts' completions"
     yield from config_lines({"num_iterations": s.num_iterations, "disable_dropout": True})
+    yield from config_lines({"router_aux_loss_coef": s.router_aux_loss_coef})  # TRL's default is the model's own
 
 
 def _grpo(s: Settings, kind: str) -> Iterator[Field]:
