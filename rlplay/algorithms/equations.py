@@ -368,7 +368,8 @@ def _kept(s: Settings) -> str:
     if s.top_entropy_quantile < 1:
         rules.append(f"the {compact(100 * s.top_entropy_quantile)} % of tokens of highest entropy")
     if s.off_policy_mask_threshold is not None:
-        sampler = "ℓ_sampler" if s.samples_apart else "ℓ_old"
+        apart = s.samples_apart or s.importance_sampling_mode != "none" or s.logprobs_mode == "processed_logprobs"
+        sampler = "ℓ_sampler" if apart else "ℓ_old"
         rules.append(f"A ≥ 0 or mean({sampler} − ℓ) ≤ {compact(s.off_policy_mask_threshold)}")
     if s.clip_cov_ratio:
         few, between = _percent(s.clip_cov_ratio), f"{compact(s.clip_cov_lb)} < C < {compact(s.clip_cov_ub)}"

@@ -12,7 +12,9 @@ pytest.importorskip("trl", reason='TRL is not installed: pip install -e ".[parit
 
 import trl
 
+from rlplay.foreign.foreign_run import known_settings
 from rlplay.record.trl.trainer_kind import KnownTrainer, recognise
+from rlplay.record.trl.trainer_options import settings_of
 from tests.record.trainers import TRAINERS
 
 
@@ -27,6 +29,30 @@ def _copied(**own: Any) -> type:
     """A copy of GRPOTrainer that does not descend from it, as unsloth makes them."""
     names = {name: value for name, value in vars(trl.GRPOTrainer).items() if name not in ("__dict__", "__weakref__")}
     return type("_UnslothGRPOTrainer", trl.GRPOTrainer.__bases__, names | own)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "expected"),
+    [
+        ("GRPOTrainer", {"use_adaptive_entropy": True, "entropy_target": 0.3, "entropy_coef": 0.01},
+         {"algorithm": "grpo", "use_adaptive_entropy": True, "entropy_target": 0.3, "entropy_coef": 0.01}),
+        ("GRPOTrainer", {"sync_ref_model": True, "ref_model_sync_steps": 7, "beta": 0.1, "min_p": 0.1,
+                         "repetition_penalty": 1.2},
+         {"algorithm": "grpo", "sync_ref_model": True, "ref_model_sync_steps": 7, "min_p": 0.1,
+          "repetition_penalty": 1.2, "ref_model_mixup_alpha": 0.6}),
+        ("RLOOTrainer", {"normalize_advantages": True, "reward_clip_range": (-1.0, 2.0)},
+         {"algorithm": "rloo", "scale_rewards": "answers", "reward_clip_min": -1.0, "reward_clip_max": 2.0}),
+        ("RLOOTrainer", {}, {"algorithm": "rloo", "scale_rewards": "none"}),
+    ],
+)  # fmt: skip
+def test_options_that_change_the_loss_are_in_the_formula(
+    kind: str, options: dict[str, Any], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    trainer = TRAINERS[kind](tmp_path, [])
+    for name, value in options.items():
+        setattr(trainer.args, name, value)
+    found = known_settings(settings_of(trainer, recognise(trainer)))
+    assert {name: found.get(name) for name in expected} == expected
 
 
 def other(self: Any, *_: Any, **__: Any) -> Any:

@@ -21,6 +21,7 @@ with warnings.catch_warnings():
 
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.equations import terms
+from rlplay.foreign.foreign_run import known_settings
 from rlplay.foreign.recording import Recording
 from rlplay.health.digest import digest
 from rlplay.record.trl import RlplayCallback
@@ -213,6 +214,16 @@ def test_a_vespo_run_has_the_correction_in_its_formula(tmp_path: Path) -> None:
     plain = terms(resolve(settings_of(trainer, recognise(trainer))))
     assert "c" not in plain
     assert "log c" not in plain["S"]
+
+
+@pytest.mark.parametrize("corrects", [True, False])
+def test_off_policy_masking_reads_vllms_log_probabilities(corrects: bool, tmp_path: Path) -> None:
+    trainer = prepared({"off_policy_mask_threshold": 0.1, "vllm_importance_sampling_correction": corrects}, tmp_path)
+    found = resolve(known_settings(settings_of(trainer, recognise(trainer))))
+    assert "mean(ℓ_sampler − ℓ) ≤ 0.1" in terms(found)["counts"]
+    trainer.args.use_vllm = False
+    plain = resolve(known_settings(settings_of(trainer, recognise(trainer))))
+    assert "mean(ℓ_old − ℓ) ≤ 0.1" in terms(plain)["counts"]
 
 
 def test_the_mismatch_between_vllm_and_the_trainer_is_seen(tmp_path: Path) -> None:

@@ -21,11 +21,7 @@ _PRESETS = ("cispo", "sapo", "vespo")
 """The values of loss_type that are surrogates; the others are PPO's."""
 _ALONE = {"RewardTrainer": "None"}
 """What stands for the loss_type of a trainer that has none."""
-_NEUTRAL: dict[str, dict[str, Any]] = {
-    "GRPOTrainer": {"use_adaptive_entropy": False},
-    "RLOOTrainer": {"normalize_advantages": False, "reward_clip_range": None},
-    "SFTTrainer": {"label_smoothing_factor": 0.0},
-}
+_NEUTRAL: dict[str, dict[str, Any]] = {"SFTTrainer": {"label_smoothing_factor": 0.0}}
 """Options that change a loss in ways that rlplay does not have, with the values that do not."""
 
 
@@ -55,7 +51,7 @@ def _algorithm(trainer: Any, known: KnownTrainer) -> SomeSettings:
         return {}
     loss = getattr(args, "loss_type", None)
     if known.kind == "RLOOTrainer":
-        return {"algorithm": "rloo"}
+        return {"algorithm": "rloo"} | _clipped(args)
     if known.kind == "GRPOTrainer":
         if loss not in _AGGREGATIONS:
             return {}
@@ -65,12 +61,22 @@ def _algorithm(trainer: Any, known: KnownTrainer) -> SomeSettings:
     return _of_pairs(trainer, loss) if isinstance(loss, list) else _named(known.kind, str(loss))
 
 
+def _clipped(args: Any) -> SomeSettings:
+    """What RLOOTrainer makes of rewards and advantages."""
+    low, high = getattr(args, "reward_clip_range", None) or (None, None)
+    scaled = {"scale_rewards": "answers"} if getattr(args, "normalize_advantages", False) else {}
+    return {"reward_clip_min": low, "reward_clip_max": high, **scaled}
+
+
 def _corrected(args: Any) -> SomeSettings:
-    """How GRPOTrainer corrects for vLLM."""
-    if not getattr(args, "use_vllm", False) or not getattr(args, "vllm_importance_sampling_correction", False):
+    """How GRPOTrainer corrects for vLLM, and what that reports where TRL itself has set it up."""
+    if not getattr(args, "use_vllm", False):
         return {}
-    names = ("mode", "clip_max", "clip_min")
-    return {f"importance_sampling_{name}": getattr(args, f"vllm_importance_sampling_{name}") for name in names}
+    found: SomeSettings = {"logprobs_mode": "processed_logprobs"} if args.vllm_mode == "colocate" else {}
+    if getattr(args, "vllm_importance_sampling_correction", False):
+        names = ("mode", "clip_max", "clip_min")
+        found |= {f"importance_sampling_{name}": getattr(args, f"vllm_importance_sampling_{name}") for name in names}
+    return found
 
 
 def _named(kind: str, loss: str) -> SomeSettings:
