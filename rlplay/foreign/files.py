@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
+from rlplay.algorithms.setting_values import decoded
 from rlplay.algorithms.settings import Settings
 from rlplay.foreign.answer_rows import metrics
 from rlplay.foreign.assemble import GatheredBatch, finished
-from rlplay.foreign.foreign_run import ForeignRunError, beginning
+from rlplay.foreign.foreign_run import ForeignRunError, beginning, known_settings
 from rlplay.foreign.layouts import LAYOUTS, FileLayout, Row
 from rlplay.foreign.token_texts import TokenTexts
 from rlplay.record.format import Ended, Rollouts, Step
@@ -58,7 +59,8 @@ class Files:
 
     def __init__(self, path: Path, layout: FileLayout) -> None:
         self.path, self._layout = path, layout
-        self._settings = Settings(algorithm="")  # which no file names
+        self._about = layout.about(path)
+        self._settings = decoded(known_settings(self._about.get("settings", {})))
         self._texts = TokenTexts(path)
         self._done = 0
         self._first = layout.first
@@ -66,7 +68,7 @@ class Files:
     def started(self) -> Started:
         """What is known of the run: its trainer, and what a configuration beside the files says."""
         source = self._layout.source
-        return beginning(source, title=f"{source} · {self.path.name}", **self._layout.about(self.path))
+        return beginning(source, title=f"{source} · {self.path.name}", **self._about)
 
     def place(self) -> dict[str, Any]:
         """The last update read, and the number that the trainer gave the first one."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlplay.foreign import answer_rows as rows
-from rlplay.foreign import nemo_rl, prime_rl, skyrl, slime, tinker, verifiers_traces
+from rlplay.foreign import nemo_rl, prime_config, prime_rl, skyrl, slime, tinker, verifiers_traces
 from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.json_lines import check_file, lines
 from rlplay.record.format import Rollouts, Step
@@ -70,11 +70,11 @@ LAYOUTS = (
     FileLayout("TRL", "completions/completions_*.parquet", _TRL, parquet, rows.trl),
     FileLayout("TRL", "completions_*.parquet", _TRL, parquet, rows.trl),
     FileLayout("prime-rl", _RANKS, _STEP, lines, prime_rl.exported, marker="step_*/STABLE",
-           step=prime_rl.step),
+           about=prime_config.configured, step=prime_rl.step),
     FileLayout("prime-rl", f"token_exports/{_RANKS}", _STEP, lines, prime_rl.exported,
-           marker="token_exports/step_*/STABLE", step=prime_rl.step),
+           marker="token_exports/step_*/STABLE", about=prime_config.configured, step=prime_rl.step),
     FileLayout("prime-rl", "rollouts/step_*/train/effective/traces.jsonl", _STEP, lines, verifiers_traces.rollouts,
-           step=verifiers_traces.step),
+           about=prime_config.configured, step=verifiers_traces.step),
     FileLayout("tinker-cookbook", _SUMMARIES, re.compile(r"iteration_(\d+)/"), lines, tinker.summaries, 0,
            about=tinker.configured),
     *(FileLayout(source, "rollout_data/*.pt", re.compile(r"^rollout_data/(\d+)\.pt$"), slime.read, slime.rollouts, 0,

@@ -9,17 +9,17 @@ is full, and the last one when the run ends, is compressed: `NNNNN.jsonl.zst` (t
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.setting_values import decoded
 from rlplay.foreign.answer_rows import Row
 from rlplay.foreign.files import HalfWrittenError, age, made_of
-from rlplay.foreign.foreign_run import ForeignRunError, beginning
+from rlplay.foreign.foreign_run import ForeignRunError, beginning, known_settings
 from rlplay.foreign.json_lines import mapping
+from rlplay.foreign.prime_config import configured
 from rlplay.foreign.token_texts import TokenTexts
 from rlplay.foreign.verifiers_traces import Branch, branches, sampled, traces_of, trained
 from rlplay.trace.records import AnyRecord, Started
@@ -44,8 +44,9 @@ class PrimeStream:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._traces = path / _TRACES
-        self._settings = Settings(algorithm="")  # which no file names
-        self._texts = TokenTexts(path, _model(path))
+        self._about = configured(path)
+        self._settings = decoded(known_settings(self._about["settings"]))
+        self._texts = TokenTexts(path, self._about["model"])
         self._done: int | None = None  # the last step that was read
         self._first: int | None = None  # 0 or 1, as the trainer counts
         self._forget()
@@ -64,7 +65,7 @@ class PrimeStream:
 
     def started(self) -> Started:
         """What the resolved configuration says of the run."""
-        return beginning(_SOURCE, title=f"{_SOURCE} · {self.path.name}", model=_model(self.path))
+        return beginning(_SOURCE, title=f"{_SOURCE} · {self.path.name}", **self._about)
 
     def place(self) -> dict[str, Any]:
         """The last step read, and whether the trainer counts from 0 or 1."""
@@ -200,14 +201,3 @@ def _skip(file: BinaryIO, count: int) -> None:
         return
     while count > 0 and (piece := file.read(min(count, 2**20))):
         count -= len(piece)
-
-
-def _model(run: Path) -> str:
-    """The model that the trainer's resolved configuration names; "" without one."""
-    for folder in ("configs/latest/resolved", "configs/resolved", "configs"):
-        try:
-            named = json.loads((run / folder / "trainer.json").read_text(encoding="utf-8"))["model"]["name"]
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            continue
-        return str(named)
-    return ""

@@ -87,6 +87,12 @@ class Branch:
             column={"env": env} if isinstance(env, str) else {},
         )  # fmt: skip
 
+    @property
+    def of_sampler(self) -> Array:
+        """The sampler's log-probabilities of all tokens; NaN where there is none."""
+        found = self.numbers["logprobs"]
+        return np.full(len(self.ids), np.nan) if found is None else found
+
     def _question(self) -> str:
         """The last thing that a user said before the policy answered."""
         before = itertools.takewhile(lambda node: not any(node.get("mask") or ()), self._nodes)
@@ -138,11 +144,15 @@ def trained(update: int, found: Sequence[Branch]) -> Step | None:
     if len(known) < len(found):
         return None
     masks = [values[branch.begin :] for branch in found if (values := branch.numbers.get("is_masked")) is not None]
-    said = np.concatenate(masks or [np.zeros(0)])
-    said = said[~np.isnan(said)]
+    logprobs, masked = np.concatenate(known), np.concatenate(masks or [np.zeros(0)])
+    said = masked[~np.isnan(masked)]
+    clips = None
+    if len(masked) == len(logprobs) and len(said):  # it is clipped on the side to which it has moved
+        sampler = np.concatenate([branch.of_sampler[branch.begin :] for branch in found])
+        clips = np.where(masked == 1, np.where(logprobs > sampler, 1, -1), 0).astype(np.int8)
     return Step(
         update=update, step=0, steps=1, rows=np.arange(len(found), dtype=np.int32),
-        logprobs=np.concatenate(known).astype(np.float32),
+        logprobs=logprobs.astype(np.float32), clip_state=clips,
         metrics={"is_masked/mean": float(said.mean())} if len(said) else {},
     )  # fmt: skip
 

@@ -92,6 +92,9 @@ def agrees(update: Update, step: int, late: bool = True) -> None:
     gap = np.concatenate([np.subtract(trainer(step, p), inference(step, p)) for p in places])
     assert digest(update).mismatch == pytest.approx(np.mean(np.exp(gap) - gap - 1), rel=1e-3)
     assert update.finished.metrics["is_masked/mean"] == pytest.approx(1 / len(gap))
+    first = int(np.flatnonzero(sampled.mask)[0])
+    assert np.flatnonzero(update.steps[0].clip_state).tolist() == [first], "the masked token, which has fallen"
+    assert update.steps[0].clip_state[first] == -1
 
 
 def test_the_stream(tmp_path: Path) -> None:
