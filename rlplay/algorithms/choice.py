@@ -25,6 +25,10 @@ class Chosen(Protocol):
         """The bound of a dual clip."""
 
     @property
+    def ratio_stays_one(self) -> bool:
+        """Whether every ratio is 1."""
+
+    @property
     def num_iterations(self) -> int:
         """Passes over each batch."""
 

@@ -248,6 +248,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.num_iterations * self.num_minibatches
 
     @property
+    def ratio_stays_one(self) -> bool:
+        """Whether every ratio that an update trains with is 1: it takes one step, from the policy's own log-probs."""
+        return self.steps == 1 and self.old_logprobs_of == "trainer"
+
+    @property
     def samples_apart(self) -> bool:
         """Whether a policy gradient's answers come from a sampler that may have other weights than the policy."""
         apart = self.sampler_dtype != "same" or self.sampler_lag > 0 or self.weight_sync_steps != 1

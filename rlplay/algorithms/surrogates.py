@@ -109,7 +109,7 @@ def _ppo_unclipped(s: Chosen, advantage: float, w: float) -> list[str]:
     low, high = s.clip_range
     if not 1 - low <= w <= 1 + high:
         return ["outside the band, on the side that is not clipped: it still pulls"] if advantage else []
-    always = "; with one optimizer step per batch w is always 1" if s.num_iterations * s.num_minibatches == 1 else ""
+    always = "; with one optimizer step per batch w is always 1" if s.ratio_stays_one else ""
     return [f"not clipped: w is inside {compact(1 - low)} … {compact(1 + high)}{always}"]
 
 

@@ -36,14 +36,14 @@ def normal(run: Evidence) -> list[Normal]:
 
 
 def _one_step(run: Evidence) -> bool | None:
-    """Whether each batch has one optimizer step; None if the run does not say."""
+    """Whether each batch has one optimizer step, with ratios of 1; None if the run does not say."""
     if run.stated("num_iterations") and run.settings.num_iterations > 1:
         return False
     rewards, steps = run.known("reward"), run.known("grad_norm")
     if run.metrics_only and 0 < 2 * len(rewards) <= len(steps):  # TRL logs a reward where it samples, else the step
         return False
     stated = run.stated("num_iterations") and run.stated("num_minibatches")
-    return run.settings.steps == 1 if stated else None
+    return run.settings.ratio_stays_one if stated else None
 
 
 def _loss_of_rewards(run: Evidence) -> Normal | None:

@@ -111,7 +111,7 @@ def clipped(run: Evidence) -> Finding | None:
 
 def few_clipped(run: Evidence) -> str:
     points = run.known(CLIP_SHARE)[-SLOW:]
-    if run.stated("num_iterations") and run.settings.steps == 1:
+    if run.stated("num_iterations") and run.settings.ratio_stays_one:
         return NoTick("one optimizer step per batch: nothing can be clipped")
     if len(points) < SLOW or not any(share for _, share in points):
         return ""

@@ -180,7 +180,7 @@ class Draft:
         if (foreign := self.foreign(name)) or s.loss_type != "policy_gradient":
             return foreign
         kl, trpo = ("beta", "kl_estimator", "kl_anchor", "kl_ctrl"), s.surrogate_row.trust_region
-        one_step = name in ("epsilon", "epsilon_high") and s.num_iterations * s.num_minibatches == 1
+        one_step = name in ("epsilon", "epsilon_high") and s.ratio_stays_one
         whole = name == "gamma" and s.returns == "broadcast" and s.reward_stream != "shaping"
         reasons = (
             (one_step, "there is only one optimizer step per batch"),

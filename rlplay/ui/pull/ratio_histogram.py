@@ -16,6 +16,8 @@ from rlplay.ui.plot.plot_data import NOT_RECORDED, PlotData
 from rlplay.ui.plot.view import OfUpdate, View
 from rlplay.ui.pull.pull_map import PullMap
 
+FAR = 0.01
+"""How far from 1 no rounding brings the ratio of a policy that has not moved."""
 ONE_STEP_HERE = "One optimizer step per batch, so every ratio is 1 and nothing is clipped."
 ONE_STEP = f"{ONE_STEP_HERE} Raise Iterations (`k`) to see it move."
 NO_STEP = "How far a step moves each token's probability will be drawn here. Press `s` for the first step."
@@ -43,8 +45,7 @@ class Ratios(OfUpdate):
         step = _last(source)
         if step is None and source.foreign and source.history.updates:
             return NOT_RECORDED
-        planned = source.settings.steps if source.settings.axes_known else 0
-        if (planned if step is None else step.epochs * step.minibatches) == 1:
+        if _all_one(source, step):
             map_of_update = PullMap().draw(source, size, log)
             if isinstance(map_of_update, Picture):
                 return map_of_update
@@ -67,9 +68,9 @@ class Ratios(OfUpdate):
     ) -> tuple[Content, Content]:
         """Above, the clipped share; below, its two halves and the share outside the band on either side."""
         step = _last(source)
-        if step is not None and step.epochs * step.minibatches == 1 and pulls(source.mapped) is not None:
+        if step is not None and _all_one(source, step) and pulls(source.mapped) is not None:
             return PullMap().titles(source, None, log)
-        if step is None or step.epochs * step.minibatches == 1:
+        if step is None or _all_one(source, step):
             return Content(self.title), Content("")
         shares = [percent(step.metrics[name]) for name in self.metrics[:4] if name in step.metrics]
         head, below = Content(f"Ratio, step {step.step + 1}/{step.epochs * step.minibatches}"), []
@@ -82,12 +83,23 @@ class Ratios(OfUpdate):
 def shows_map(view: View, source: PlotData) -> bool:
     """Whether a view shows the pull map: that one itself, or the ratios of an update with one step."""
     step = _last(source)
-    one_step = isinstance(view, Ratios) and step is not None and step.epochs * step.minibatches == 1
+    one_step = isinstance(view, Ratios) and step is not None and _all_one(source, step)
     return (one_step or isinstance(view, PullMap)) and pulls(source.mapped) is not None
 
 
 def _last(source: PlotData) -> Stepped | None:
     return source.live.steps[-1] if source.live is not None and source.live.steps else None
+
+
+def _all_one(source: PlotData, step: Stepped | None) -> bool:
+    """Whether the ratios of the update say nothing: it takes one step, which does not start from a sampler's."""
+    settings = source.settings
+    if step is None:
+        return settings.axes_known and settings.ratio_stays_one
+    if step.epochs * step.minibatches > 1 or (settings.axes_known and settings.old_logprobs_of == "trainer"):
+        return step.epochs * step.minibatches == 1
+    moved = np.abs(step.importance_ratio[np.isfinite(step.importance_ratio)] - 1)
+    return float(moved.max(initial=0.0)) < FAR
 
 
 def _past(source: PlotData) -> bool:
