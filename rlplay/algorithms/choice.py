@@ -88,6 +88,12 @@ def argument_names(compute: Callable[..., Any]) -> tuple[str, ...]:
     return names
 
 
+def reading(choices: Mapping[str, Choice], name: str) -> tuple[str, ...]:
+    """The names of the choices whose computation takes the argument `name`."""
+    computed = ((choice.name, choice.compute) for choice in choices.values())
+    return tuple(chosen for chosen, compute in computed if compute is not None and name in argument_names(compute))
+
+
 def call_choice(compute: Callable[..., Any] | None, xp: Any, quantities: Mapping[str, Any], settings: Any) -> Any:
     """`compute` with the arguments that it names: the quantity of that name, else the setting."""
     if compute is None:

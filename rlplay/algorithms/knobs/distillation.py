@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from rlplay.algorithms.choice import describe_choices
+from rlplay.algorithms.choice import describe_choices, reading
 from rlplay.algorithms.distillation import MODES
 from rlplay.algorithms.knobs.knob import Knob
 
-_IN_LOSS = ("distillation_mode", ("full_logits", "topk_logits", "sampled_token"))
-_WHOLE = ("distillation_mode", ("full_logits", "topk_logits"))
-_FEW = ("distillation_mode", ("topk_logits",))
+_IN_LOSS = ("distillation_mode", tuple(mode.name for mode in MODES.values() if mode.compute is not None))
+_IN_ADVANTAGE = ("distillation_mode", tuple(mode.name for mode in MODES.values() if mode.compute is None))
+_DIVERGED = ("distillation_mode", reading(MODES, "distillation_alpha"))
+_FEW = ("distillation_mode", tuple(mode.name for mode in MODES.values() if mode.few))
 _EMA = ("teacher_model_kind", ("ema",))
 
 DISTILLATION: tuple[Knob, ...] = (
@@ -20,7 +21,7 @@ DISTILLATION: tuple[Knob, ...] = (
     Knob("distillation_alpha", "Divergence α", "distillation",
          "0: forward KL(teacher ‖ policy). 1: reverse KL(policy ‖ teacher). Between: generalised Jensen-Shannon.",
          "Near 0 the policy covers all that the teacher would write, near 1 only what it writes most.",
-         0.0, 1.0, 0.1, needs=_WHOLE),
+         0.0, 1.0, 0.1, needs=_DIVERGED),
     Knob("distillation_topk", "Top k of the divergence", "distillation",
          "The policy's likeliest tokens that the divergence is taken over.",
          "Larger: nearer to the whole vocabulary.", 1, 100_000, 5, needs=_FEW),
@@ -34,7 +35,7 @@ DISTILLATION: tuple[Knob, ...] = (
     Knob("iw_opd_gamma", "Early tokens γ", "distillation",
          "How much more the teacher's advantage counts early in an answer than late (IW-OPD).",
          "Larger: tokens before which teacher and policy have hardly differed count more.",
-         0.0, 10.0, 0.1, needs=("distillation_mode", ("advantage",))),
+         0.0, 10.0, 0.1, needs=_IN_ADVANTAGE),
     Knob("teacher_model_kind", "Teacher", "distillation", "Whose weights the teacher has.",
          "base: those of the scenario's teacher, or of the reference where it names none. live: the policy's now. "
          "ema: a moving average of the policy's."),

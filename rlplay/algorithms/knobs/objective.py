@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from rlplay.algorithms.aggregation import AGGREGATIONS
-from rlplay.algorithms.choice import describe_choices
+from rlplay.algorithms.choice import describe_choices, reading
 from rlplay.algorithms.corrections import CORRECTIONS, REJECTIONS
 from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.surrogates import SURROGATES
 
-_CORRECTED = tuple(CORRECTIONS)[1:]
+_CORRECTED = ("importance_sampling_mode", reading(CORRECTIONS, "importance_sampling_clip_max"))
+_BOUNDED_BEFORE = ("ratio",)
+"""Surrogates without a bound of their own, which GMPO's level of the ratio has bounded."""
+TRUST_REGION = ("surrogate", tuple(row.name for row in SURROGATES.values() if row.trust_region))
+
+
+def _surrogates(name: str) -> tuple[str, tuple[str, ...]]:
+    return "surrogate", reading(SURROGATES, name)
+
 
 OBJECTIVE: tuple[Knob, ...] = (
     Knob("importance_sampling_level", "Ratio level", "objective", "What the ratio new/old is computed for.",
@@ -19,33 +27,33 @@ OBJECTIVE: tuple[Knob, ...] = (
     Knob("epsilon", "Clip ε", "objective",
          "Lower (and upper) clip distance of the ratio from 1; in DPPO how far the probability may move.",
          "Smaller: tokens lose their gradient sooner. No effect with one optimizer step per batch.",
-         0.0, 1.0, 0.05, needs=("surrogate", ("ppo", "dppo_tv", "dppo_kl", "tv_mask", "ratio"))),
+         0.0, 1.0, 0.05, needs=("surrogate", (*reading(SURROGATES, "epsilon"), *_BOUNDED_BEFORE))),
     Knob("epsilon_high", "Clip ε high", "objective",
          "Upper clip distance; empty means the same as ε. For cispo it is the largest weight itself.",
          "Larger: rare good tokens may rise further.", 0.0, 10.0, 0.05),
     Knob("delta", "Dual clip δ", "objective", "Largest ratio where A < 0 (verl: clip_ratio_c); empty: none.",
          "Above it, a bad token that has become much likelier is no longer pushed down; with DPPO it is the largest "
          "weight of any token, which still pulls.", 1.0, 100.0, 0.5,
-         needs=("surrogate", ("ppo", "dppo_tv", "dppo_kl", "tv_mask"))),
+         needs=_surrogates("delta")),
     Knob("sapo_temperature_pos", "SAPO τ, A > 0", "objective", "Steepness of the soft clip for good tokens.",
-         "Larger: the gradient is damped sooner.", 0.01, 100.0, 0.05, needs=("surrogate", ("sapo",))),
+         "Larger: the gradient is damped sooner.", 0.01, 100.0, 0.05, needs=_surrogates("sapo_temperature_pos")),
     Knob("sapo_temperature_neg", "SAPO τ, A ≤ 0", "objective", "Steepness of the soft clip for bad tokens.",
-         "Larger: the push is damped sooner.", 0.01, 100.0, 0.05, needs=("surrogate", ("sapo",))),
+         "Larger: the push is damped sooner.", 0.01, 100.0, 0.05, needs=_surrogates("sapo_temperature_neg")),
     Knob("dro_beta", "DRO β", "objective", "Weight of half the squared log-ratio.",
          "Larger: a token moves less far from its probability when it was sampled.", 0.0, 100.0, 0.1,
-         needs=("surrogate", ("dro",))),
+         needs=_surrogates("dro_beta")),
     Knob("vespo_k_pos", "VESPO k, A ≥ 0", "objective", "Power of the answer's ratio W in its weight.",
          "Larger: answers that have become less likely count less.", 0.0, 100.0, 0.5,
-         needs=("surrogate", ("vespo",))),
+         needs=_surrogates("vespo_k_pos")),
     Knob("vespo_lambda_pos", "VESPO λ, A ≥ 0", "objective", "Decay of the weight with W.",
          "Larger: answers that have become likelier count less.", 0.0001, 100.0, 0.5,
-         needs=("surrogate", ("vespo",))),
+         needs=_surrogates("vespo_lambda_pos")),
     Knob("vespo_k_neg", "VESPO k, A < 0", "objective", "Power of the answer's ratio W in its weight.",
          "Larger: answers that have become less likely count less.", 0.0, 100.0, 0.5,
-         needs=("surrogate", ("vespo",))),
+         needs=_surrogates("vespo_k_neg")),
     Knob("vespo_lambda_neg", "VESPO λ, A < 0", "objective", "Decay of the weight with W.",
          "Larger: answers that have become likelier count less.", 0.0001, 100.0, 0.5,
-         needs=("surrogate", ("vespo",))),
+         needs=_surrogates("vespo_lambda_neg")),
     Knob("beta", "KL weight β", "objective",
          "How strongly the policy is held near its anchor; in losses on pairs, the factor of the gap (in ORPO of "
          "its log-odds).",
@@ -71,7 +79,7 @@ OBJECTIVE: tuple[Knob, ...] = (
          needs=("kl_anchor", ("ref",))),
     Knob("max_kl", "KL limit", "objective", "Exact KL(old ‖ new) that an update may reach, nats per token.",
          "Larger: larger steps, where the estimate is less reliable.", 0.00001, 10.0, 1.5, True,
-         needs=("surrogate", ("trpo",))),
+         needs=TRUST_REGION),
     Knob("aggregation", "Aggregation", "objective", "How token losses become one number.",
          describe_choices(AGGREGATIONS)),
     Knob("mask_truncated_completions", "Mask truncated", "objective", "Leaves cut answers out of the loss.",
@@ -87,17 +95,18 @@ OBJECTIVE: tuple[Knob, ...] = (
          describe_choices(CORRECTIONS)),
     Knob("importance_sampling_clip_max", "Correction, at most", "objective",
          "Largest factor of the sampler correction; empty: no bound.",
-         "Smaller: less variance, more bias.", 0.0, 1000.0, 0.5, needs=("importance_sampling_mode", _CORRECTED)),
+         "Smaller: less variance, more bias.", 0.0, 1000.0, 0.5, needs=_CORRECTED),
     Knob("importance_sampling_clip_min", "Correction, at least", "objective",
          "Smallest factor of the sampler correction; empty: no bound.",
          "With a mask: leaves out what the policy would hardly have said.", 0.0, 1.0, 0.1,
-         needs=("importance_sampling_mode", _CORRECTED)),
+         needs=_CORRECTED),
     Knob("rollout_rs", "Sampler rejection", "objective",
          "Leaves out of the loss where policy and sampler are too far apart, by an estimate of their KL.",
          describe_choices(REJECTIONS)),
     Knob("rollout_rs_threshold", "Rejection threshold", "objective",
          "Largest divergence that stays in the loss; for a k1 the largest ratio, whose inverse is the smallest.",
-         "Smaller: leaves out more.", 0.00001, 1000.0, 1.5, True, needs=("rollout_rs", tuple(REJECTIONS)[1:])),
+         "Smaller: leaves out more.", 0.00001, 1000.0, 1.5, True,
+         needs=("rollout_rs", reading(REJECTIONS, "rollout_rs_threshold"))),
     Knob("clip_cov_ratio", "Clip-Cov share", "objective",
          "Share of tokens left out by chance, of those with a covariance between its bounds; 0: none.",
          "Above 0: some of the tokens that lower the entropy most have no gradient in a step; at least one, if there "

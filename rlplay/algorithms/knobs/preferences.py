@@ -11,6 +11,11 @@ from rlplay.algorithms.value_losses import VALUE_LOSSES
 _EVERY = ("loss_type", (*PAIR_LOSSES, *IMITATIONS))
 _MIXED = tuple(loss.name for loss in PAIR_LOSSES.values() if loss.mixes)
 
+
+def _losses(name: str) -> tuple[str, tuple[str, ...]]:
+    return "loss_type", losses_reading(name)
+
+
 PREFERENCES: tuple[Knob, ...] = (
     Knob("loss_type", "Loss", "preferences", "What the model learns from: rewards, examples or pairs.",
          f"policy_gradient: rewards, by the settings above. {describe_choices(IMITATIONS)} reward: pairs, to train a "
@@ -35,7 +40,7 @@ PREFERENCES: tuple[Knob, ...] = (
          0.0, 10.0, 0.05, needs=("labeller", ("gold",))),
     Knob("label_smoothing", "Label smoothing ε", "preferences", "Share of labels assumed to be wrong.",
          "robust undoes such errors on average; the others hedge against them. exo_pair needs some.", 0.0, 0.49, 0.05,
-         needs=("loss_type", losses_reading("label_smoothing"))),
+         needs=_losses("label_smoothing")),
     Knob("f_divergence_type", "f-divergence", "preferences",
          "What holds the policy near the reference: how the ratio u of an answer's probabilities becomes its score.",
          describe_choices(F_DIVERGENCES),
@@ -46,30 +51,30 @@ PREFERENCES: tuple[Knob, ...] = (
     Knob("ld_alpha", "LD-DPO α", "preferences",
          "Weight of tokens beyond the length of a pair's shorter answer; empty: all count in full.",
          "0: only as many tokens as the shorter answer has count, so length earns nothing.", 0.0, 1.0, 0.1,
-         needs=("loss_type", losses_reading("ld_alpha"))),
+         needs=_losses("ld_alpha")),
     Knob("use_weighting", "WPO weights", "preferences",
          "Weights a pair by how likely the policy finds its answers.",
          "On: pairs that the policy would hardly write count less. A pass over the answers more in each step.",
          needs=("loss_type", tuple(name for name in _MIXED if not PAIR_LOSSES[name].ranked))),
     Knob("discopop_tau", "DiscoPOP τ", "preferences", "Width of the change from logistic to exponential.",
          "Smaller: pairs that are ahead are left to the exponential sooner.", 0.001, 10.0, 1.5, True,
-         needs=("loss_type", losses_reading("discopop_tau"))),
+         needs=_losses("discopop_tau")),
     Knob("simpo_gamma", "SimPO margin γ", "preferences", "Gap of implicit rewards that SimPO aims for.",
          "Larger: the chosen answer must be further ahead before the pair's gradient fades.", 0.0, 10.0, 0.1,
-         needs=("loss_type", ("simpo",))),
+         needs=_losses("simpo_gamma")),
     Knob("cpo_alpha", "CPO imitation α", "preferences", "Weight of imitating the chosen answer in CPO and SimPO.",
          "Keeps chosen answers likely, not only likelier than the rejected ones.", 0.0, 10.0, 0.1,
-         needs=("loss_type", losses_reading("alpha"))),
+         needs=_losses("alpha")),
     Knob("alpha", "AlphaPO α", "preferences", "Shape of the reward without a reference: (1 − p^−α)/α.",
          "0: log p. Above 0: the less likely an answer, the more it pulls; below 0: the likelier.",
-         -10.0, 10.0, 0.05, needs=("loss_type", losses_reading("alpha"))),
+         -10.0, 10.0, 0.05, needs=_losses("alpha")),
     Knob("desirable_weight", "Desirable weight", "preferences", "Weight of chosen answers by themselves.",
          "More than undesirable_weight: gains count more than losses.", 0.0, 10.0, 0.1,
-         needs=("loss_type", losses_reading("desirable_weight"))),
+         needs=_losses("desirable_weight")),
     Knob("undesirable_weight", "Undesirable weight", "preferences", "Weight of rejected answers by themselves.",
          "More than desirable_weight: avoiding bad answers comes first.", 0.0, 10.0, 0.1,
-         needs=("loss_type", losses_reading("desirable_weight"))),
+         needs=_losses("undesirable_weight")),
     Knob("center_rewards_coefficient", "Centring", "preferences", "Pull of a reward model's scores towards 0.",
          "TRL recommends 0.01. At 0 only differences of scores are determined.", 0.0, 1.0, 0.01,
-         needs=("loss_type", ("reward",))),
+         needs=_losses("center_rewards_coefficient")),
 )  # fmt: skip

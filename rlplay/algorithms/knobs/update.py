@@ -6,17 +6,18 @@ from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES
 
 _OF_LANGUAGE_MODEL = ("loss_type", ("policy_gradient", *(PAIR_LOSSES.keys() - {"reward"}), *IMITATIONS))
+from rlplay.algorithms.knobs.objective import TRUST_REGION
 
 UPDATE: tuple[Knob, ...] = (
     Knob("cg_iterations", "CG iterations", "update", "Iterations of conjugate gradient for the natural gradient.",
-         "More: a more accurate direction. Each costs several passes.", 1, 100, 1, needs=("surrogate", ("trpo",))),
+         "More: a more accurate direction. Each costs several passes.", 1, 100, 1, needs=TRUST_REGION),
     Knob("cg_damping", "CG damping", "update", "Added to the Fisher matrix's diagonal.",
          "Larger: closer to the plain gradient, and easier to solve for.", 0.0, 100.0, 1.5, True,
-         needs=("surrogate", ("trpo",))),
+         needs=TRUST_REGION),
     Knob("line_search_steps", "Line search", "update", "Number of steps to try, each 0.8 times the one before.",
          "How many shorter steps to try. If none keeps the KL limit and improves the surrogate, the policy does "
          "not move.", 1, 50, 1,
-         needs=("surrogate", ("trpo",))),
+         needs=TRUST_REGION),
     Knob("router_aux_loss_coef", "Router balance", "update",
          "Weight of the loss that keeps the experts of a mixture busy alike; 0: none.",
          "Larger: routers send fewer tokens to favourite experts. Only for mixtures of experts; costs a pass more. TRL "
