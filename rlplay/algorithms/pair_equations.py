@@ -11,7 +11,7 @@ from typing import Any
 
 from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.expression_text import equation as equation_of
-from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES, PairLoss, mixture
+from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES, PairLoss, imitation_row, mixture
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.symbols import Expression, Symbols, name
 from rlplay.trace.numbers import compact
@@ -110,8 +110,7 @@ def _loss(s: Settings, loss_type: str) -> str:
 
 
 def _imitation(s: Settings) -> str:
-    row = IMITATIONS.get(s.loss_type, IMITATIONS["sft"])
-    each = equation(call_choice(row.compute, Symbols, {"logprobs": name("ℓ")}, s))
+    each = equation(call_choice(imitation_row(s.loss_type).compute, Symbols, {"logprobs": name("ℓ")}, s))
     return f"mean {each} over the chosen answers' tokens"
 
 

@@ -13,7 +13,6 @@ from rlplay.algorithms import pair_functions as of
 from rlplay.algorithms.answer_scores import averaged, desensitized, diverged, log_odds, log_ratio, own, reshaped
 from rlplay.algorithms.choice import Choice, Chosen, argument_names
 
-_OF_GAPS = frozenset({"gap", "mean_gap"})
 _OF_SCORES = frozenset({"score", "chosen_score", "rejected_score", "policy_gap"})
 
 
@@ -21,13 +20,15 @@ _OF_SCORES = frozenset({"score", "chosen_score", "rejected_score", "policy_gap"}
 class PairLoss(Choice):
     """A loss on pairs. An answer's score is the sum of its tokens' shares, or `rescaled` of that sum; without `share`
     it comes from a reward model. `imitation` is the weight of −ℓ of the chosen answers, added to the loss. `beta_free`
-    says that β may be 0, `ranked` that the pairs of a minibatch are compared with each other.
+    says that β may be 0, `needs_smoothing` that label_smoothing may not, `ranked` that the pairs of a minibatch are
+    compared with each other.
     """
 
     share: Callable[..., Any] | None = desensitized
     rescaled: Callable[..., Any] | None = diverged
     imitation: Callable[[Chosen], float] = lambda _settings: 0.0
     beta_free: bool = False
+    needs_smoothing: bool = False
     ranked: bool = False
 
     @property
@@ -62,6 +63,11 @@ class PairLoss(Choice):
         return self.share is averaged
 
     @property
+    def of_odds(self) -> bool:
+        """Whether an answer's score is the logarithm of its odds (ORPO)."""
+        return self.rescaled is log_odds
+
+    @property
     def rewards_score(self) -> bool:
         """Whether β times the score is what it takes for reward, instead of β times the sum of the shares."""
         return self.rescaled is reshaped
@@ -71,8 +77,8 @@ def _alpha(s: Chosen) -> float:
     return s.cpo_alpha
 
 
-def _dpo(name: str, compute: Callable[..., Any], about: str, paper: str, ranked: bool = False) -> PairLoss:
-    return PairLoss(name, compute, about, paper, trl=f"DPOTrainer {name}", ranked=ranked)
+def _dpo(name: str, compute: Callable[..., Any], about: str, paper: str, **more: bool) -> PairLoss:
+    return PairLoss(name, compute, about, paper, trl=f"DPOTrainer {name}", **more)
 
 
 def _cpo(name: str, trl: str, compute: Callable[..., Any], about: str, paper: str, share: Any, free: bool) -> PairLoss:
@@ -90,7 +96,7 @@ PAIR_LOSSES: dict[str, PairLoss] = {
         _dpo("hinge", of.hinge, "SLiC's margin.", "arXiv:2305.10425"),
         _dpo("ipo", of.ipo, "a finite gap.", "arXiv:2310.12036"),
         _dpo("robust", of.robust, "DPO for wrong labels.", "arXiv:2403.00409"),
-        _dpo("exo_pair", of.exo_pair, "reverse KL to the label.", "arXiv:2402.00856"),
+        _dpo("exo_pair", of.exo_pair, "reverse KL to the label.", "arXiv:2402.00856", needs_smoothing=True),
         _dpo("discopop", of.discopop, "logistic and exponential.", "arXiv:2406.08414"),
         _dpo("nca_pair", of.nca_pair, "keeps chosen answers likely.", "arXiv:2402.05369"),
         _dpo("bco_pair", of.bco_pair, "a classifier.", "arXiv:2404.04656"),
@@ -130,10 +136,17 @@ IMITATIONS: dict[str, Choice] = {
     )
 }
 """The losses of a token to imitate, by `loss_type`."""
+IMITATED = "sft"
+"""The one that losses on pairs add for their chosen answers."""
+
+
+def imitation_row(loss_type: str) -> Choice:
+    """The loss of a token to imitate: its own, or that of a pair's chosen answer."""
+    return IMITATIONS.get(loss_type, IMITATIONS[IMITATED])
 
 
 def mixture(s: Chosen) -> Mapping[str, float]:
-    """The losses on pairs that the settings add up, with their weights; "sft" imitates the chosen answers."""
+    """The losses on pairs that the settings add up, with their weights; `IMITATED` imitates the chosen answers."""
     return s.loss_weights or {s.loss_type: 1.0}
 
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from rlplay.algorithms import masks
+from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.settings import Settings
-from rlplay.algorithms.surrogates import ppo_clip_state
 from rlplay.engine.batch import Batch
 from rlplay.engine.passes import token_logprobs
 from rlplay.engine.state import State
@@ -48,7 +48,8 @@ def chosen(
     covariance = masks.covariance(Tensors(logprobs), advantages, logprobs, mask)
     if settings.clip_cov_ratio:
         ratio, (low, high) = torch.where(mask, logprobs - old, 0.0).exp(), settings.clip_range
-        clipped = ppo_clip_state(Tensors(ratio), ratio, advantages, low, high, settings.delta) != 0
+        known = {"ratio": ratio, "advantages": advantages, "epsilon": low, "epsilon_high": high}
+        clipped = call_choice(settings.surrogate_row.gradient_zero, Tensors(ratio), known, settings) != 0
         between = (covariance > settings.clip_cov_lb) & (covariance < settings.clip_cov_ub) & mask & ~clipped
         drawn = _drawn(between, _count(mask, settings.clip_cov_ratio), place)
         left_out = torch.where(drawn & (share.left_out == 0), _DRAWN, share.left_out).to(torch.uint8)

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from rlplay.algorithms.answer_scores import log_odds
 from rlplay.algorithms.choice import call_choice
-from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES, mixture
+from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES, imitation_row, mixture
 from rlplay.algorithms.settings import LossType, Settings
 from rlplay.engine.tensors import Tensors
 from rlplay.engine.transfer import to_device
@@ -104,7 +103,7 @@ def pair_loss(
         loss = loss + weight * (each if of_pair is None else each * of_pair).mean()
     if kto_baseline is not None:
         metrics["kto/kl"] = kto_baseline
-    if lead.rescaled is log_odds:
+    if lead.of_odds:
         ahead = compared["gap"].detach()
         metrics |= {"log_odds_chosen": ahead.mean(), "log_odds_ratio": logsigmoid(ahead).mean()}
     if imitating:
@@ -133,10 +132,9 @@ def _quantities(scores: Tensor, mask: Tensor, preferred: Tensor, other: Tensor) 
     }  # fmt: skip
 
 
-def imitated(logprobs: Tensor, mask: Tensor, loss_type: str = "sft") -> Tensor:
+def imitated(logprobs: Tensor, mask: Tensor, loss_type: str) -> Tensor:
     """Supervised fine-tuning: the mean over the mask's tokens of what each of them adds, [P, L] -> a scalar in nats."""
-    row = IMITATIONS.get(loss_type, IMITATIONS["sft"])
-    each: Tensor = call_choice(row.compute, Tensors(logprobs), {"logprobs": logprobs}, None)
+    each: Tensor = call_choice(imitation_row(loss_type).compute, Tensors(logprobs), {"logprobs": logprobs}, None)
     return (each * mask).sum() / mask.sum().clamp(min=1)
 
 

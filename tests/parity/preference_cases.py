@@ -102,7 +102,7 @@ def compared(p: Pairs, given: Given) -> tuple[Tensor, Compared]:
     if given["algorithm"] == "orpo":
         # TRL's likelihood term covers the prompts too, where rlplay's does not.
         both = p.attention[:PAIRS, 1:].bool()
-        found.loss = found.loss - imitated(own[:PAIRS], mask[:PAIRS]) + imitated(own[:PAIRS], both)
+        found.loss = found.loss - imitated(own[:PAIRS], mask[:PAIRS], "sft") + imitated(own[:PAIRS], both, "sft")
         del found.metrics["nll_loss"]
     return logits, found
 
@@ -180,7 +180,7 @@ def cases() -> list[case.Case]:
     ]
     losses: dict[str, tuple[str, str, Callable[[Pairs, Tensor], Tensor]]] = {
         "SFT of log-probabilities": (
-            "SFT", "nll", lambda p, logits: imitated(token_logprobs(p, logits), p.mask[:, 1:])
+            "SFT", "nll", lambda p, logits: imitated(token_logprobs(p, logits), p.mask[:, 1:], "sft")
         ),
         "SFT of packed rows": ("SFT", "nll", lambda p, logits: masked_loss(logits, p.ids, p.mask.long())),
         "DFT": ("DFT", "dft", lambda p, logits: imitated(token_logprobs(p, logits), p.mask[:, 1:], "dft")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rlplay.algorithms.pair_losses import mixture
+from rlplay.algorithms.pair_losses import IMITATED, mixture
 from rlplay.algorithms.setting_values import written
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.trl_verl import trainer_of
@@ -55,7 +55,7 @@ def _unsupported(s: Settings) -> Iterator[str]:
         yield _without_trainer(s)
     elif s.loss_type == "policy_gradient":
         yield from _corrections(s, found[0])
-    elif s.use_weighting and "sft" in s.loss_weights:
+    elif s.use_weighting and IMITATED in s.loss_weights:
         yield "use_weighting=on with sft in loss_weights: TRL's DPOTrainer raises an error at the two together"
     if found is not None and found[0] in ("CPOTrainer", "GMPOTrainer") and s.router_aux_loss_coef:
         yield f"router_aux_loss_coef={written(s.router_aux_loss_coef)}: TRL's {found[0]} balances no routers"
