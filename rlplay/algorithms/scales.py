@@ -67,11 +67,12 @@ def whiten(xp: Any, raw: Any, mask: Any) -> Any:
 @dataclass(frozen=True)
 class Scale(Choice):
     """A scale and its equation, which calls what advantages are divided by the `divisor`. `shifts`: a mean μ is
-    subtracted first."""
+    subtracted first. With `siblings`, it compares several answers to a prompt."""
 
     equation: str = ""
     divisor: str = "σ"
     shifts: bool = False
+    siblings: bool = False
 
 
 SCALES: dict[str, Scale] = {
@@ -80,7 +81,7 @@ SCALES: dict[str, Scale] = {
         Scale("none", none, "nothing (Dr. GRPO).", "arXiv:2503.20783", equation="G − b"),
         Scale(
             "group", group, "the group's std, so very easy and very hard prompts gain weight.", "arXiv:2402.03300",
-            equation=f"(G − b)/(σ + {STD_EPSILON:g}), σ = std of the group's rewards",
+            equation=f"(G − b)/(σ + {STD_EPSILON:g}), σ = std of the group's rewards", siblings=True,
         ),
         Scale(
             "batch", batch, "the batch's std.", "arXiv:2508.08221",
@@ -89,10 +90,11 @@ SCALES: dict[str, Scale] = {
         Scale(
             "mean", mean, "the group's mean reward, so a rare success weighs more (MaxRL); for rewards of at least 0.",
             "arXiv:2602.02710", equation="(G − b)/m, m = mean reward of the group, or 0 if m ≤ 0", divisor="m",
+            siblings=True,
         ),
         Scale(
             "pass_rate", pass_rate, "√(p·(1 − p)) of the group's mean reward p, for rewards of 0 and 1.",
-            "arXiv:2508.10751", equation="(G − b)/σ, σ = √(p·(1 − p)), p = mean reward of the group",
+            "arXiv:2508.10751", equation="(G − b)/σ, σ = √(p·(1 − p)), p = mean reward of the group", siblings=True,
         ),
         Scale(
             "answers", answers, "mean 0 and variance 1 over all answers.",

@@ -109,6 +109,30 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"reward_clip_min": 1, "reward_clip_max": 0.5}, "no reward lies between them"),
     ({"algorithm": "vineppo", "reward_clip_max": 1}, "no bounds of it"),
     ({"algorithm": "grpo-process", "multi_objective_aggregation": "normalize_then_sum"}, "reward_stream=outcome"),
+    (
+        {"scale_rewards": "pass_rate", "baseline": "none", "num_generations": 1},
+        "scale_rewards=pass_rate needs num_generations",
+    ),
+    ({"algorithm": "exo", "label_smoothing": 0}, "loss_type=exo_pair needs a label_smoothing above 0"),
+    (
+        {"loss_type": "sigmoid", "beta": 0.1, "loss_weights": {"kto": 1, "sigmoid": 1}},
+        "loss_weights takes .* got 'kto'",
+    ),
+    ({"loss_type": "sigmoid", "beta": 0.1, "loss_weights": {"ipo": 1}}, "has no sigmoid"),
+    ({"algorithm": "bco", "f_divergence_type": "forward_kl"}, "only the gap counts"),
+    ({"algorithm": "aot", "use_weighting": True}, "sorts those of a minibatch"),
+    ({"algorithm": "trpo", "importance_sampling_mode": "token_mask"}, "importance_sampling_mode=none"),
+    ({"algorithm": "vespo", "importance_sampling_mode": "sequence_mask"}, "its own weight is the answer's"),
+    ({"importance_sampling_mode": "token_mask", "old_logprobs_of": "sampler"}, "the ratio itself corrects"),
+    ({"rollout_rs": "token_k2", "old_logprobs_of": "sampler"}, "the ratio itself corrects"),
+    ({"importance_sampling_clip_min": 0.5, "importance_sampling_clip_max": 0.1}, "within both"),
+    ({"rollout_rs": "seq_mean_k1", "rollout_rs_threshold": 0.5}, "its inverse is the lower bound"),
+    ({"distillation_weight": 1, "teacher_model_kind": "live"}, "the policy itself"),
+    (
+        {"algorithm": "reinforce", "num_generations": 1, "distillation_weight": 1, "teacher_context": "group"},
+        "teacher_context=group needs num_generations",
+    ),
+    ({"algorithm": "trpo", "distillation_weight": 0.5}, "distillation_mode=advantage"),
 ]
 
 
