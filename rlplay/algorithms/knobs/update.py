@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from rlplay.algorithms.knobs.knob import Knob
+from rlplay.algorithms.knobs.objective import TRUST_REGION
 from rlplay.algorithms.pair_losses import IMITATIONS, PAIR_LOSSES
 
-_OF_LANGUAGE_MODEL = ("loss_type", ("policy_gradient", *(PAIR_LOSSES.keys() - {"reward"}), *IMITATIONS))
-from rlplay.algorithms.knobs.objective import TRUST_REGION
+_SCORED = tuple(loss.name for loss in PAIR_LOSSES.values() if loss.share is not None)
+_OF_LANGUAGE_MODEL = ("loss_type", ("policy_gradient", *_SCORED, *IMITATIONS))
 
 UPDATE: tuple[Knob, ...] = (
     Knob("cg_iterations", "CG iterations", "update", "Iterations of conjugate gradient for the natural gradient.",
