@@ -43,6 +43,7 @@ UNLIKE_PUBLISHED = {
     "mpo": ["not shifted", "running mean"],
     "sppo": ["with probability 1", "estimates the probability"],
     "online-dpo": ["gold score labels", "language model compares"],
+    "gkd": ["The policy writes all", "may come from a dataset"],
     "alphapo": ["β is {beta:g} and γ {simpo_gamma:g}", "β is 2.5 and γ 0.1"],
     "simpo": ["2 to 2.5", "γ/β is 0.1 to 0.8", "β is {beta:g} and γ {simpo_gamma:g}"],
 }
