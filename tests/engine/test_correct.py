@@ -21,7 +21,7 @@ from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.loss import objective
 from tests.engine.conftest import SMALL
 from tests.engine.test_update import only
-from tests.numbers import numbers_of
+from tests.numbers import numbers_of, update_of
 from tests.parity.fixed import fixed, sampled_elsewhere
 from tests.parity.ours import SIZES, as_batch
 
@@ -119,11 +119,7 @@ def played(start: Start, **given: Any) -> Update:
     driver, records = start(**given)
     driver.advance("update", 1, lambda: False)
     driver.close()
-    update = Update(1)
-    for record in records:
-        if record.update == 1:
-            update.add(record)
-    return update
+    return update_of(records)
 
 
 def test_what_the_policy_sampled_itself_is_trained_on_as_ever(start: Start) -> None:

@@ -18,9 +18,10 @@ from rlplay.engine.driver import Driver
 from rlplay.scenario.schema import Stage
 from rlplay.tasks.task import Example
 from rlplay.trace.records import Changed, Credited, Finished, Sampled, Stepped
-from tests.engine.teachers.asking import targets_of, update_of
+from tests.engine.teachers.asking import targets_of
 from tests.engine.teachers.asking import taught as taught_by
 from tests.engine.test_update import of_tokens, one_by_one, only
+from tests.numbers import update_of
 
 Start = Callable[..., Any]
 SELF = {"teacher_context": "group", "success_reward_threshold": -1.0}

@@ -23,10 +23,10 @@ from rlplay.engine.tensors import Tensors
 from rlplay.health.health_of_run import Health
 from rlplay.trace.records import Credited, Finished, Sampled
 from rlplay.trace.run import Run
-from rlplay.trace.update import Update
 from tests.engine.conftest import FROM_REWARDS, one_of_each_kind
 from tests.engine.test_more_axes import records_of
 from tests.engine.test_process import batch_of
+from tests.numbers import update_of
 
 CONSTANTS = [k / 100 for k in range(1, 100)]
 COMPARING = [
@@ -140,10 +140,7 @@ def test_no_weight_changes_and_the_screen_agrees(start: Callable[..., Any], algo
     assert finished.metrics["reward"] == 0.97
     assert not credited.group_std.any()
     assert not credited.advantages.any()
-    update = Update(2)
-    for record in records:
-        if record.update == 2:
-            update.add(record)
+    update = update_of(records, 2)
     health = Health(Run())
     health.add(update)
     settings = msgspec.to_builtins(resolve({"algorithm": algorithm}))

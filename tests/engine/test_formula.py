@@ -14,7 +14,7 @@ from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.advantage import credit
 from rlplay.ui.formula.loss import objective
 from tests.engine.conftest import FROM_ANSWERS, SMALL
-from tests.numbers import numbers_of
+from tests.numbers import numbers_of, update_of
 
 RUNS: list[dict[str, Any]] = [
     {"algorithm": "grpo", "beta": 0.2, "num_iterations": 2, "learning_rate": 1e-2, "epsilon": 0.05},
@@ -45,11 +45,7 @@ def an_update(start: Callable[..., Any], given: dict[str, Any]) -> Update:
     driver, records = start(**given)
     driver.advance("update", 1, lambda: False)
     driver.close()
-    update = Update(1)
-    for record in records:
-        if record.update == 1:
-            update.add(record)
-    return update
+    return update_of(records)
 
 
 @pytest.mark.parametrize("given", RUNS, ids=lambda g: g["algorithm"])

@@ -14,10 +14,11 @@ import torch
 from rlplay.engine.driver import Driver
 from rlplay.trace.branch import branch
 from rlplay.trace.records import AnyRecord, Sampled, Stepped
-from tests.engine.teachers.asking import targets_of, taught, update_of
+from tests.engine.teachers.asking import targets_of, taught
 from tests.engine.teachers.test_undisturbed import everything, same
 from tests.engine.test_branch import _numbers
 from tests.engine.test_more_axes import records_of
+from tests.numbers import update_of
 
 pytestmark = pytest.mark.usefixtures("opinionated")
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]

@@ -17,6 +17,7 @@ from rlplay.paths import POCKET_PATH
 from rlplay.trace.update import Update
 from tests.engine import reference
 from tests.engine.conftest import FROM_REWARDS, SMALL
+from tests.numbers import update_of
 
 TOLERANCE = 1e-5
 
@@ -69,11 +70,7 @@ def _update(start: Callable[..., Any], given: dict[str, Any]) -> Update:
     driver, records = start(**given)
     driver.advance("update", 2, lambda: False)
     driver.close()
-    update = Update(2)
-    for record in records:
-        if record.update == 2:
-            update.add(record)
-    return update
+    return update_of(records, 2)
 
 
 def _steps(update: Update) -> tuple[reference.Rows, reference.Rows]:

@@ -37,7 +37,7 @@ from rlplay.ui.formula.loss import objective
 from rlplay.ui.knobs.knobs_screen import KnobsScreen
 from rlplay.ui.session.sources import ReplaySource
 from tests.engine.conftest import SMALL
-from tests.numbers import numbers_of
+from tests.numbers import numbers_of, update_of
 from tests.recorded import SETTINGS as SETTINGS_RECORDED
 from tests.recorded import synthetic_started, synthetic_update
 from tests.ui.stage import pressed, settled
@@ -77,11 +77,7 @@ def trained(start: Start, **given: Any) -> tuple[Update, Settings]:
     driver, records = start(**changed)
     driver.advance("update", 1, lambda: False)
     driver.close()
-    update = Update(1)
-    for record in records:
-        if record.update == 1:
-            update.add(record)
-    return update, resolve(SMALL | changed)
+    return update_of(records), resolve(SMALL | changed)
 
 
 def test_an_own_surrogate_is_trained_by_its_formula_and_shown_by_it(start: Start, file: Callable[[str], str]) -> None:

@@ -15,9 +15,9 @@ from rlplay.engine.preference_pairs import simulated_labels
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import AnyRecord, Finished, Sampled, Stepped
-from rlplay.trace.update import Update
 from tests.engine import pair_reference, reference
 from tests.engine.conftest import FROM_ANSWERS, SMALL
+from tests.numbers import update_of
 
 Start = Callable[..., Any]
 IMITATIONS = ["sft", "dft"]
@@ -30,21 +30,13 @@ def never() -> bool:
     return False
 
 
-def _update(records: list[AnyRecord], number: int) -> Update:
-    update = Update(number)
-    for record in records:
-        if record.update == number:
-            update.add(record)
-    return update
-
-
 @pytest.mark.parametrize("algorithm", [*PAIR_LOSSES, *IMITATIONS])
 def test_the_records_of_an_update_equal_the_reference(start: Start, algorithm: str) -> None:
     given = {"algorithm": algorithm, "num_prompts": 4, "learning_rate": 5e-3}
     driver, records = start(**given)
     driver.advance("update", 2, never)
     driver.close()
-    update = _update(records, 2)
+    update = update_of(records, 2)
     settings = resolve(SMALL | given)
     s = {name: getattr(settings, name) for name in settings.__struct_fields__}
     sampled, scored, credited, (step,) = update.sampled, update.scored, update.credited, update.steps
@@ -103,7 +95,7 @@ def test_ktos_baseline_is_the_log_ratio_of_answers_put_after_the_next_prompt(sta
     models = [copy.deepcopy(m).double() for m in (driver._state.lm.policy, driver._state.lm.reference)]
     driver.advance("step", 1, never)
     driver.close()
-    update = _update(records, 1)
+    update = update_of(records, 1)
     sampled, (first, second) = update.sampled, update.steps
     assert sampled is not None
     log_ratios = []
@@ -129,7 +121,7 @@ def test_wpos_weights_are_those_of_whole_answers(start: Start) -> None:
     model = copy.deepcopy(driver._state.lm.policy).double()
     driver.advance("step", 1, never)
     driver.close()
-    update = _update(records, 1)
+    update = update_of(records, 1)
     sampled, step = update.sampled, update.steps[1]
     assert sampled is not None
     weights = []
@@ -170,7 +162,7 @@ def test_before_the_first_step_every_pair_is_a_tie(start: Start, algorithm: str)
         assert [step.metrics[f"rewards/{name}"] for name in ("accuracies", "chosen", "margins")] == [0.0] * 3
         assert step.metrics.get("kto/kl", 0.0) == 0
     for update in (1, 2):
-        assert not LENSES["implicit_reward"].values(_update(records, update)).any()
+        assert not LENSES["implicit_reward"].values(update_of(records, update)).any()
 
 
 @pytest.mark.parametrize("algorithm", PAIR_LOSSES)
@@ -191,7 +183,7 @@ def test_imitation_makes_the_chosen_answers_likelier_and_pulls_on_nothing_else(s
     driver.close()
     steps = [r for r in records if isinstance(r, Stepped)]
     assert steps[-1].metrics["loss"] < steps[0].metrics["loss"] - 0.01
-    update = _update(records, 1)
+    update = update_of(records, 1)
     assert update.sampled is not None
     assert update.scored is not None
     rejected = [role == "rejected" for role in update.scored.roles]

@@ -15,8 +15,9 @@ from rlplay.trace.branch import branch
 from rlplay.trace.records import AnyRecord, Finished, Sampled, Stepped
 from rlplay.trace.rehearsals import Rehearse, Rehearsed
 from rlplay.trace.teachers import TakeAway
-from tests.engine.teachers.asking import targets_of, taught, update_of
+from tests.engine.teachers.asking import targets_of, taught
 from tests.engine.test_sampler import Start, never, same_records, sampled_of
+from tests.numbers import update_of
 
 ASYNC: dict[str, Any] = {
     "sampler_lag": 2, "old_logprobs_of": "sampler", "sampler_dtype": "int8", "learning_rate": 3e-3,

@@ -19,6 +19,7 @@ from rlplay.engine.passes import forward, laid_out
 from rlplay.trace.records import Stepped
 from rlplay.trace.update import Update
 from tests.engine.conftest import ARCHITECTURES, SMALL
+from tests.numbers import update_of
 from tests.parity.fixed import END, Fixed
 
 pytestmark = pytest.mark.skipif(
@@ -46,11 +47,7 @@ def _update(start: Callable[..., Any], given: dict[str, Any]) -> Update:
     driver, records = start(**given)
     driver.advance("update", 2, lambda: False)
     driver.close()
-    update = Update(2)
-    for record in records:
-        if record.update == 2:
-            update.add(record)
-    return update
+    return update_of(records, 2)
 
 
 def _seen(update: Update, step: Stepped) -> Fixed:

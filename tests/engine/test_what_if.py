@@ -20,17 +20,10 @@ from rlplay.scenario.schema import Stage
 from rlplay.trace.questions import Imagined
 from rlplay.trace.records import AnyRecord, Credited, Scored, Stepped
 from rlplay.trace.update import Update
+from tests.numbers import update_of
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 SLOW = {"learning_rate": 1e-2}
-
-
-def update_of(records: list[AnyRecord], number: int = 1) -> Update:
-    update = Update(number)
-    for record in records:
-        if record.update == number:
-            update.add(record)
-    return update
 
 
 def go(start: Start, until: str = "update", count: int = 1, **given: Any) -> tuple[Driver, Update]:

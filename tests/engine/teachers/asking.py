@@ -26,15 +26,6 @@ def in_float64(driver: Driver) -> None:
         module.double()
 
 
-def update_of(records: list[AnyRecord], number: int) -> Update:
-    """An update of a run, from its records."""
-    found = Update(number)
-    for record in records:
-        if record.update == number:
-            found.add(record)
-    return found
-
-
 def targets_of(update: Update) -> list[Target]:
     """A first token, a later one, one that was not sampled, a whole answer, and a text that nobody wrote."""
     sampled = update.sampled

@@ -11,8 +11,9 @@ import torch
 from rlplay import first_order
 from rlplay.engine.teachers import along, shares
 from rlplay.trace.teachers import Target
-from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught, update_of
+from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught
 from tests.engine.teachers.test_sum import CASES
+from tests.numbers import update_of
 
 OTHERS = [
     given for given, rest in CASES if rest & {"value loss", "entropy bonus"} or given.get("kl_estimator") == "full"

@@ -22,7 +22,8 @@ from rlplay.engine.driver import Driver
 from rlplay.trace.records import AnyRecord
 from rlplay.trace.teachers import Target
 from rlplay.trace.update import Update
-from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught, update_of
+from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught
+from tests.numbers import update_of
 
 B1, B2, EPS = 0.9, 0.999, 1e-8
 

@@ -11,8 +11,9 @@ import pytest
 from rlplay.engine.driver import Driver
 from rlplay.engine.snapshots import SnapshotStore
 from rlplay.trace.teachers import Target, TaughtCourse, TeachCourse
-from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught, update_of
+from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught
 from tests.engine.teachers.test_undisturbed import everything, same
+from tests.numbers import update_of
 
 
 def course(driver: Driver, target: Target, interrupted: Any = never) -> list[TaughtCourse]:

@@ -11,9 +11,10 @@ from rlplay.engine.driver import Driver
 from rlplay.trace.records import AnyRecord
 from rlplay.trace.teachers import TaughtCourse, TeachCourse
 from tests.engine.conftest import FROM_ANSWERS, one_of_each_kind
-from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught, update_of
+from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught
 from tests.engine.teachers.test_undisturbed import everything, same
 from tests.engine.test_stages import begun
+from tests.numbers import update_of
 from tests.worlds.value_run import SMALL, Run
 
 

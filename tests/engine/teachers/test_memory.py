@@ -9,7 +9,8 @@ import pytest
 
 from rlplay.engine.teachers import teach as teaching
 from rlplay.engine.teachers.memory import needed
-from tests.engine.teachers.asking import Start, targets_of, taught, update_of
+from tests.engine.teachers.asking import Start, targets_of, taught
+from tests.numbers import update_of
 
 
 @pytest.mark.parametrize(("steps", "by", "states"), [(1, 2, 0), (3, 2, 1), (3, 1, 2)])

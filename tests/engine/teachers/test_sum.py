@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught, update_of
+from tests.engine.teachers.asking import Start, in_float64, never, targets_of, taught
+from tests.numbers import update_of
 
 CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"algorithm": "grpo", "beta": 0.1}, {"KL"}),

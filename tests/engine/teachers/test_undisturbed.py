@@ -13,7 +13,8 @@ from rlplay.engine.driver import Driver
 from rlplay.engine.snapshots import SnapshotStore
 from rlplay.trace.records import Stepped
 from rlplay.trace.teachers import Target, Teach
-from tests.engine.teachers.asking import Start, never, targets_of, taught, update_of
+from tests.engine.teachers.asking import Start, never, targets_of, taught
+from tests.numbers import update_of
 
 MOVING: dict[str, Any] = {"num_iterations": 2, "beta": 0.1, "learning_rate": 1e-2}
 
