@@ -20,6 +20,7 @@ from rlplay.algorithms.own_choices import is_own
 from rlplay.algorithms.pair_equations import BALANCE, balanced, pair_equations
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Expression, Symbols, name
+from rlplay.algorithms.teacher_equations import of_teacher, rewards_idle, taught, teacher
 from rlplay.algorithms.value_losses import VALUE_LOSSES, moved, target, td_error
 from rlplay.trace.numbers import compact
 from rlplay.trace.text import visible
@@ -79,7 +80,7 @@ def value_error(s: Settings, values: Mapping[str, Any] | None = None) -> Express
 def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "sampling", "; ".join(_sampling(s))
     if s.distils:
-        yield "teacher", _teacher(s)
+        yield "teacher", teacher(s)
     if not rewards_idle(s):
         yield "r", _stream(s)
         yield "G", row(s, "returns").equation(s)
@@ -140,34 +141,6 @@ def in_loss(s: Settings) -> bool:
     return s.kl_placement == "loss" and s.beta > 0
 
 
-def rewards_idle(s: Settings) -> bool:
-    """Whether a teacher alone decides what the policy learns, so that rewards do not count."""
-    return s.distils and s.distillation_weight == 1
-
-
-def taught(s: Settings) -> str:
-    """The teacher's term of one token's loss, the right side of D; empty if it has none."""
-    if not s.distils_in_loss:
-        return ""
-    text = s.mode_row.equation(s)
-    return text if s.distillation_is_clip is None else f"sg[min(w, {compact(s.distillation_is_clip)})]·d, d = {text}"
-
-
-def _teacher(s: Settings) -> str:
-    weights = {
-        "base": "the scenario's teacher, or else the reference",
-        "live": "the policy itself",
-        "ema": f"a moving average of the policy, {compact(s.teacher_update_rate)} of the way every "
-        f"{f'{s.teacher_sync_steps} steps' if s.teacher_sync_steps > 1 else 'step'}",
-    }[s.teacher_model_kind]
-    reads = {
-        "none": "",
-        "dataset": ", which also reads a column of the dataset",
-        "group": f", which also reads another answer of the group with R ≥ {compact(s.success_reward_threshold)}",
-    }[s.teacher_context]
-    return weights + reads
-
-
 def other_loss_terms(s: Settings) -> tuple[str, ...]:
     """The other terms of the policy's loss, which also act on clipped tokens and on tokens without advantage."""
     acting = (("the KL term", in_loss(s)), ("the entropy bonus", s.entropy_in_loss),
@@ -221,13 +194,7 @@ def factor(value: float, symbol: str = "") -> str:
 
 
 def _advantage(s: Settings) -> str:
-    if not s.distils or s.distils_in_loss:
-        return _of_rewards(s)
-    early = f"(1 + {compact(s.iw_opd_gamma)}·(1 − share of Σ|ℓ_T − ℓ_old| before the token))·" if s.iw_opd_gamma else ""
-    if s.distillation_weight == 1:
-        return f"{early}(ℓ_T − ℓ_old)" if early else "ℓ_T − ℓ_old"
-    own, theirs = compact(1 - s.distillation_weight), compact(s.distillation_weight)
-    return f"{own}·A_R + {theirs}·{early}(ℓ_T − ℓ_old), A_R = {_of_rewards(s)}"
+    return of_teacher(s, _of_rewards(s)) if s.distils and not s.distils_in_loss else _of_rewards(s)
 
 
 def _of_rewards(s: Settings) -> str:
