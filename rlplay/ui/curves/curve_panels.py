@@ -16,12 +16,12 @@ from textual.widget import Widget
 
 from rlplay.algorithms.settings import UNKNOWN, Settings
 from rlplay.trace.history import History
-from rlplay.trace.metrics import pair_of
 from rlplay.trace.pulls import has_pulls
 from rlplay.trace.update import Update
 from rlplay.ui.curves.curve_panel import CurvePanel
 from rlplay.ui.curves.elsewhere import Elsewhere
 from rlplay.ui.curves.first_views import LARGE, NAMED, OVERVIEW, ROW, further, of_metrics, overview, small, view_of
+from rlplay.ui.curves.panel_holds import has, is_layer, is_part
 from rlplay.ui.curves.run_details import RunDetails
 from rlplay.ui.plot.curve_view import CurveView
 from rlplay.ui.plot.plot_data import PlotData
@@ -31,7 +31,7 @@ from rlplay.ui.plot.view import View
 from rlplay.ui.position.by_position import ByPosition
 from rlplay.ui.river.belief_river import River
 from rlplay.ui.world.painted_world import PaintedWorld
-from rlplay.ui.world.world_map import MAPS, WorldMap, least_width
+from rlplay.ui.world.world_map import WorldMap, least_width
 from rlplay.verbs import MAP_VIEWS
 from rlplay.worlds.world import World
 
@@ -110,7 +110,7 @@ class CurvePanels(Widget):
     @property
     def shown(self) -> set[str]:
         """The metrics and named views in sight."""
-        names = {name for name in NAMED for panel in self.seen if panel.region and _has(panel, name)}
+        names = {name for name in NAMED for panel in self.seen if panel.region and has(panel, name)}
         return names | {name for panel in self.seen if panel.region for name in panel.view.metrics}
 
     def offers(self, name: str) -> bool:
@@ -177,7 +177,7 @@ class CurvePanels(Widget):
         )  # fmt: skip
         self._source = source
         for panel in self.panels:
-            panel.set_class(source.guess is not None and _has(panel, source.guess.metric), "-lit")
+            panel.set_class(source.guess is not None and has(panel, source.guess.metric), "-lit")
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         others = (panel for panel in self._drawn if panel not in waiting)
         self._due = [(panel, source) for panel in (*waiting, *others)]
@@ -263,13 +263,13 @@ class CurvePanels(Widget):
     def _put(self, metric: str) -> CurvePanel | None:
         """Put up a view in the panel for it; None if there is none: the large one keeps its subject."""
         large = [self._large] if isinstance(NAMED.get(metric), WorldMap) and self._large in self.seen else []
-        seen = large or [panel for panel in self.seen if panel is not self._large or _has(panel, metric)]
+        seen = large or [panel for panel in self.seen if panel is not self._large or has(panel, metric)]
         if not seen:
             return None
-        put_up = [panel for panel, wanted in self._put_up.items() if panel in seen and _has(panel, wanted)]
+        put_up = [panel for panel, wanted in self._put_up.items() if panel in seen and has(panel, wanted)]
         free = [panel for panel in seen if panel not in put_up]
-        having = [panel for panel in seen if _has(panel, metric)]
-        layers = [panel for panel in seen if metric in MAP_VIEWS and _is_layer(panel.view)]
+        having = [panel for panel in seen if has(panel, metric)]
+        layers = [panel for panel in seen if metric in MAP_VIEWS and is_layer(panel.view)]
         focused = [panel for panel in free if panel.has_focus]
         keeps_first = len(self._exhibited) < len(seen)
         others = [panel for panel in reversed(free) if panel is not self.panels[0] or not keeps_first]
@@ -280,7 +280,7 @@ class CurvePanels(Widget):
                 (v for v in panel.overview if crowded and isinstance(v, CurveView) and metric in v.metrics), None
             )
             if both is not None:
-                panel = next((each for each in seen if _part(each.view, both)), panel)
+                panel = next((each for each in seen if is_part(each.view, both)), panel)
             panel.put(both or view_of(metric))
             self._withdraw(metric, panel)
         self._put_up.pop(panel, None)
@@ -290,7 +290,7 @@ class CurvePanels(Widget):
     def _withdraw(self, metric: str, keeps: CurvePanel) -> None:
         """Take the view away from panels that had no room, which would show it a second time once they have."""
         for panel, given in zip(self.panels, self._given, strict=False):
-            if panel is not keeps and _has(panel, metric) and panel.view != given:
+            if panel is not keeps and has(panel, metric) and panel.view != given:
                 self._put_up.pop(panel, None)
                 panel.put(given)
 
@@ -363,7 +363,7 @@ class CurvePanels(Widget):
             for metric in self._asked_for[-len(self.seen) :]:
                 self._put(metric)
             self._asked_for = ()
-        there = [metric for metric in self._exhibited if any(_has(panel, metric) for panel in self.seen)]
+        there = [metric for metric in self._exhibited if any(has(panel, metric) for panel in self.seen)]
         for metric in (*there, *(each for each in self._exhibited if each not in there)):
             self._put(metric)
         if self._source is not None:
@@ -374,23 +374,7 @@ class CurvePanels(Widget):
         """Where the first panel is seen again, its curve leaves the panel that showed it meanwhile."""
         first = self.panels[0]
         for panel, given in zip(self.panels, self._given, strict=False):
-            doubled = panel is not first and first in self.seen and _has(first, self._put_up.get(panel, ""))
+            doubled = panel is not first and first in self.seen and has(first, self._put_up.get(panel, ""))
             if doubled:
                 del self._put_up[panel]
                 panel.put(given)
-
-
-def _is_layer(view: View) -> bool:
-    """Whether the view is a layer of a map to which the user has turned."""
-    return isinstance(view, WorldMap) and view not in MAPS
-
-
-def _part(view: View, whole: View) -> bool:
-    """Whether `whole` shows every metric of `view`, apart from held-out values."""
-    return bool(view.metrics) and {name.removeprefix("eval_") for name in view.metrics} <= {*whole.metrics}
-
-
-def _has(panel: CurvePanel, metric: str) -> bool:
-    if metric in NAMED or pair_of(metric) is not None:
-        return panel.view == view_of(metric)
-    return isinstance(panel.view, CurveView) and metric in panel.view.metrics

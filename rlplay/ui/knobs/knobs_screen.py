@@ -26,7 +26,7 @@ from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.formula_lines import Kind
 from rlplay.ui.knobs.draft import Draft
 from rlplay.ui.knobs.knob_list import KnobList, KnobSearch, ValueEntry, name_and_number
-from rlplay.ui.knobs.setting_line import WIDEST, described, reproduced, row
+from rlplay.ui.knobs.setting_line import WIDEST, described, options, reproduced, row
 from rlplay.ui.parts.over_another import Dialogue
 from rlplay.ui.parts.panel_messages import CursorStepped, Drafted, PreviewToggled
 
@@ -317,13 +317,13 @@ class KnobsScreen(Dialogue[SomeSettings | None]):
 
     def _refresh(self) -> None:
         listed, here = self.query_one(KnobList), self.name_under_cursor
-        options = self._options(here)
-        if [option.id for option in options] != [option.id for option in listed.options]:
+        wanted = self._options(here)
+        if [option.id for option in wanted] != [option.id for option in listed.options]:
             with self.app.batch_update():
-                listed.set_options(options)
+                listed.set_options(wanted)
                 listed.highlighted = listed.get_option_index(here)
         else:
-            for index, (option, shown) in enumerate(zip(options, listed.options, strict=True)):
+            for index, (option, shown) in enumerate(zip(wanted, listed.options, strict=True)):
                 row, before = option.prompt, shown.prompt
                 if not (isinstance(row, Content) and isinstance(before, Content) and row.is_same(before)):
                     listed.replace_option_prompt_at_index(index, row)
@@ -345,21 +345,10 @@ class KnobsScreen(Dialogue[SomeSettings | None]):
         self.query_one(Static).update(self._detail(self.name_under_cursor))
 
     def _options(self, at: str | None) -> list[Option]:
-        """A line for each setting; during a search, for each match, of any algorithm. Last, how many are hidden."""
+        """A line for each setting; during a search, for each match, of any algorithm."""
         if self.sought:
             return [Option(self._row(knob), id=knob.name) for knob in self._found(self.sought)]
-        options, group = list[Option](), ""
-        names = self.draft.listed(at, self._only)
-        for knob in map(KNOBS.__getitem__, names):
-            if knob.group != group:
-                group = knob.group
-                options.append(Option(Content.styled(group.upper(), "$text-muted bold"), disabled=True))
-            options.append(Option(self._row(knob), id=knob.name))
-        if hidden := len(self.draft.listed(at, KNOBS)) - len(names):
-            options.append(
-                Option(keyed(f"{hidden} more settings are hidden · `*` show all", "$text-muted"), disabled=True)
-            )
-        return options
+        return options(self.draft, at, self._only, self._width)
 
     def _found(self, typed: str) -> list[Knob]:
         return [knob for knob in matching(typed) if knob.name in self._only]

@@ -1,12 +1,15 @@
-"""One setting as a line of the list: title, value, and the other possible values."""
+"""The list of settings: a line for each with title, value, and the other possible values."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from textual.content import Content
+from textual.widgets.option_list import Option
 
 from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.knobs.knob import Knob
 from rlplay.algorithms.named import preset, title
 from rlplay.algorithms.own_choices import OWN, SUFFIXES, is_own
@@ -16,6 +19,7 @@ from rlplay.algorithms.settings import row as chosen_row
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
+from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.knobs.draft import Draft
 
@@ -63,6 +67,23 @@ def about(draft: Draft, knob: Knob, step_word: str) -> tuple[str, str]:
     """What a setting is, and the effect of changing it, of a policy that samples tokens or moves."""
     texts = knob.meaning, effect(draft, knob)
     return texts if knob.name in _COUNT_SQUARES else (worded(texts[0], step_word), worded(texts[1], step_word))
+
+
+def options(draft: Draft, at: str | None, only: Collection[str], width: int) -> list[Option]:
+    """A line of `width` cells for each setting of `only` and the one named `at`, below the titles of their groups.
+
+    Last, how many others are hidden.
+    """
+    found, group = list[Option](), ""
+    names = draft.listed(at, only)
+    for knob in map(KNOBS.__getitem__, names):
+        if knob.group != group:
+            group = knob.group
+            found.append(Option(Content.styled(group.upper(), "$text-muted bold"), disabled=True))
+        found.append(Option(row(draft, knob, width), id=knob.name))
+    if hidden := len(draft.listed(at, KNOBS)) - len(names):
+        found.append(Option(keyed(f"{hidden} more settings are hidden · `*` show all", "$text-muted"), disabled=True))
+    return found
 
 
 def described(draft: Draft, knob: Knob, listed: Content, step_word: str) -> list[Content]:
