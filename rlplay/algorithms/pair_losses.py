@@ -77,7 +77,7 @@ def _alpha(s: Chosen) -> float:
     return s.cpo_alpha
 
 
-def _dpo(name: str, compute: Callable[..., Any], about: str, paper: str, **more: bool) -> PairLoss:
+def _dpo(name: str, compute: Callable[..., Any], about: str, paper: str, **more: Any) -> PairLoss:
     return PairLoss(name, compute, about, paper, trl=f"DPOTrainer {name}", **more)
 
 
