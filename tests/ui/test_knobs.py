@@ -136,7 +136,7 @@ async def test_letters_find_a_setting_by_name_or_meaning(size):
             ("/adv", "scale_rewards"),
             ("/al", "algorithm"),
             ("learning", "learning_rate"),
-            ("tau", None),
+            ("tzx", None),
             ("drift", "beta"),
             ("vf", "vf_coef"),
         ):
@@ -308,7 +308,7 @@ async def test_choices_that_do_not_fit_are_counted_and_listed_below(size):
             cut = not row.endswith(every)
             assert cut == (f"can be: {every}" in below)
             assert not cut or " more" in row or " choices" in row
-        assert "k1 | k2 | k3 | full" in listed.get_option("kl_estimator").prompt.plain
+        assert "k1 | k2 | k3 | abs | full" in listed.get_option("kl_estimator").prompt.plain
 
 
 async def test_switches_are_on_or_off_and_taken_in_every_spelling():
