@@ -99,10 +99,19 @@ def _mismatch(run: Evidence) -> Finding | None:
         _cause(run, points, grown),
         "Send the weights to the sampler after each update and compare one answer's log-probabilities in both."
         if grown is not None
-        else "Sample with the weights, the precision and the temperature of training, or correct the ratio by "
-        "importance sampling.",
+        else f"Sample with the weights, the precision and the temperature of training{_or_correct(run)}.",
         place=run.place("mismatch"),
     )
+
+
+def _or_correct(run: Evidence) -> str:
+    """What else there is to do about it, or what the loss does already."""
+    s = run.settings
+    if s.old_logprobs_of == "sampler":
+        return "; the loss already measures its ratio from the sampler, and bounds it"
+    if s.importance_sampling_mode != "none":
+        return f"; the loss is already corrected for it, within bounds ({s.importance_sampling_mode})"
+    return ", or correct the ratio by importance sampling"
 
 
 def _evidence(measure: Measure, points: Points, worst: float) -> str:
