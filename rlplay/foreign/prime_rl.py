@@ -20,7 +20,7 @@ from rlplay.trace.records import Array
 _SAMPLER = "inference_logprobs"
 _ARRAYS = {
     "mask": "loss_mask", "old_logprobs": _SAMPLER, "entropy": "entropy", "ref_logprobs": "ref_logprobs",
-    "advantages": "advantages",
+    "advantages": "advantages", "teacher_logprobs": "teacher_logprobs",
 }  # fmt: skip
 """Arrays of `Rollouts`, by their name in the rows. The ratio that prime-rl trains with is that to the sampler."""
 
@@ -47,7 +47,7 @@ def _answer(row: Row, begin: int, named: dict[str, str]) -> TokenAnswer:
         row.get("group_id", tuple(ids[:begin])), str(row.get("prompt") or ""), ids[:begin], ids[begin:],
         words and words[:begin], words and words[begin:],
         {name: _part(row, theirs, begin) for name, theirs in named.items()},
-        truncated=None if cut is None else bool(cut),
+        truncated=None if cut is None else bool(cut), version=row.get("sampler_version"),
     )  # fmt: skip
 
 

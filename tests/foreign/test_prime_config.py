@@ -12,6 +12,7 @@ import pytest
 from rlplay.foreign.copy import Copy
 from rlplay.foreign.prime_config import configured
 from rlplay.health.digest import digest
+from rlplay.health.health_of_run import examine_run
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from tests.foreign.grown import lines
@@ -93,6 +94,9 @@ def test_its_default_loss_has_its_formula_and_its_masks(kind: str, tmp_path: Pat
     gap = np.log(TRAINER) - np.log(SAMPLER)
     assert digest(update).mismatch == pytest.approx(np.mean(np.exp(gap) - gap - 1), rel=1e-4)
     assert update.steps[0].metrics["is_masked/mean"] == 0.25
+    _, found = examine_run(Copy(tmp_path / "run").path)
+    advice = next(each.change for each in found if each.name == "mismatch")
+    assert "already measures its ratio from the sampler" in advice
 
 
 @pytest.mark.parametrize(("loss", "delta", "beta"), [(IPO, None, 0.002), (CAPPED, 1e4, 0.0)])

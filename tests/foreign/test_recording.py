@@ -20,8 +20,10 @@ from rlplay.foreign.foreign_run import ForeignRunError
 from rlplay.foreign.recording import BEHIND, Recording
 from rlplay.record import Recorder
 from rlplay.record.format import MAGIC, SUFFIX, Ended, Rollouts, pack, part, read
-from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Notice, Sampled, Stepped
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import AnyRecord, Changed, Credited, Evaluated, Finished, Notice, Sampled, Stepped
 from rlplay.trace.settings_timeline import SettingsTimeline
+from rlplay.trace.update import Update
 from tests.foreign.same import encoded, parts_of, read_at_once
 from tests.record.batches import answers, begun, record, write
 
@@ -331,3 +333,21 @@ def test_a_process_that_is_read_later_is_not_taken_to_be_gone(tmp_path: Path, mo
     assert {len(each.group) for each in wanted if isinstance(each, Sampled)} == {2}
     monkeypatch.setattr("rlplay.foreign.recording.AT_ONCE", part(tmp_path, 0).stat().st_size - 10)
     assert encoded(read_at_once(tmp_path)) == encoded(wanted)
+
+
+def test_what_is_known_of_the_samplers_weights_and_of_a_teacher(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run") as recorder:
+        recorder.begin("Test 1.0", {"algorithm": "prime-rl"})
+        for update in (1, 2, 3):
+            recorder.rollouts(
+                update, prompts=["a"], group=[0, 0], lengths=[2, 1], texts=["x", "y", "z"], rewards={"r": [0.0, 1.0]},
+                old_logprobs=[-0.5, -0.5, -1.0], teacher_logprobs=[-0.25, -0.5, -3.0], versions=[update - 1, 0],
+            )  # fmt: skip
+            recorder.end(update, {"reward": 0.5})
+    batches = [each for each in Recording(tmp_path / "run").fresh() if isinstance(each, Sampled | Credited)]
+    update = Update(3)
+    for each in batches:
+        if each.update == 3:
+            update.add(each)
+    assert LENSES["staleness"].values(update).tolist() == [0, 0, 2]
+    assert LENSES["teacher_difference"].values(update).tolist() == [-0.25, 0, 2]
