@@ -54,6 +54,7 @@ def a_state(lm: Any, task: Any, **settings: Any) -> Any:
         sampling_lm=lm,
         settings=resolve({**TURNS, **settings}),
         task=task,
+        environment=task.environment,
         reward_model=None,
         update=1,
         max_updates=2,
