@@ -103,36 +103,23 @@ def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMi
     else:
         old, advantages = (values[rows] for values in batch.on_host("old_logprobs", "advantages"))
         inputs = Inputs(old, old, None, advantages)  # a loss that reads the reference has a gradient
-    terms = objective(
-        inputs,
-        share.weights,
-        state.settings,
-        state.kl_coef,
-        share.keep,
-        share.bonus,
-        state.entropy_coef,
-        share.held,
-    )
+    terms = _terms(inputs, share, state)
     for parameter in state.lm.policy.parameters():
         if parameter.requires_grad and parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)  # Adam moves on by its momentum where a gradient is 0
     return seen_of(rows, inputs.logprobs, terms, share, None, None)
 
 
+def _terms(inputs: Inputs, share: Share, state: State) -> Terms:
+    beta, coefficient = state.kl_coef, state.entropy_coef
+    return objective(inputs, share.weights, state.settings, beta, share.keep, share.bonus, coefficient, share.held)
+
+
 def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> TrainedMinibatch:
     settings = state.settings
     there, share = on_device(batch, rows, share)
     inputs, values = inputs_of(batch, rows, there, state)
-    terms = objective(
-        inputs,
-        share.weights,
-        settings,
-        state.kl_coef,
-        share.keep,
-        share.bonus,
-        state.entropy_coef,
-        share.held,
-    )
+    terms = _terms(inputs, share, state)
     loss, losses = terms.loss, {}
     if values is not None:
         assert batch.values is not None

@@ -33,12 +33,7 @@ class Share:
 
     def select(self, places: Tensor) -> Share:
         """That of the completions at `places`, int64."""
-        weights, keep, bonus, left_out = (
-            self.weights[places],
-            self.keep[places],
-            self.bonus[places],
-            self.left_out[places],
-        )
+        weights, keep, bonus, left_out = (x[places] for x in (self.weights, self.keep, self.bonus, self.left_out))
         return Share(weights, keep, bonus, left_out, self.tokens, None if self.held is None else self.held[places])
 
 
