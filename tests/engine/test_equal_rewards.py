@@ -47,7 +47,7 @@ def test_nearly_all_presets_compare() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("generations", [4, 8, 16])
+@pytest.mark.parametrize("generations", [pytest.param(4, marks=pytest.mark.slow), 8, 16])
 @pytest.mark.parametrize("algorithm", COMPARING)
 def test_equal_rewards_give_advantages_of_exactly_0(algorithm: str, generations: int) -> None:
     settings = resolve({"algorithm": algorithm, "num_generations": generations, "kl_ctrl": "fixed"} | ALONE)

@@ -16,7 +16,7 @@ from rlplay.trace.codec import RECORDS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import AnyRecord, Finished, Sampled, Stepped
 from tests.engine import pair_reference, reference
-from tests.engine.conftest import FROM_ANSWERS, SMALL
+from tests.engine.conftest import FROM_ANSWERS, SMALL, one_of_each_kind
 from tests.numbers import update_of
 
 Start = Callable[..., Any]
@@ -165,7 +165,7 @@ def test_before_the_first_step_every_pair_is_a_tie(start: Start, algorithm: str)
         assert not LENSES["implicit_reward"].values(update_of(records, update)).any()
 
 
-@pytest.mark.parametrize("algorithm", PAIR_LOSSES)
+@pytest.mark.parametrize("algorithm", one_of_each_kind(PAIR_LOSSES))
 def test_a_few_steps_on_the_same_pairs_widen_the_margin(start: Start, algorithm: str) -> None:
     driver, records = start(algorithm=algorithm, num_prompts=4, num_iterations=6, learning_rate=2e-3)
     driver.advance("update", 1, never)

@@ -58,8 +58,10 @@ def alone(model: Any, sampled: Sampled) -> Any:
 LORA = {"use_peft": True, "lora_r": 4, "lora_alpha": 16}
 
 
-@pytest.mark.parametrize("scenario", [{}, LORA])
-@pytest.mark.parametrize("lag", [1, 2])
+@pytest.mark.parametrize(
+    ("lag", "scenario"),
+    [(1, {}), (2, LORA), pytest.param(1, LORA, marks=pytest.mark.slow), pytest.param(2, {}, marks=pytest.mark.slow)],
+)
 def test_answers_come_from_the_weights_of_so_many_updates_ago(start: Start, lag: int, scenario: dict[str, Any]) -> None:
     driver, records = start(sampler_lag=lag, learning_rate=3e-3, temperature=0.8, scenario=scenario)
     models = played(driver, 4)
@@ -190,13 +192,19 @@ def same_records(a: list[AnyRecord], b: list[AnyRecord]) -> None:
                 np.testing.assert_equal(getattr(one, name), getattr(other, name))
 
 
-@pytest.mark.parametrize("scenario", [{}, LORA])
+OLDER = {"sampler_lag": 3, "max_staleness": 1, "sampler_dtype": "int8", "old_logprobs_of": "sampler"}
+SELDOM = {"weight_sync_steps": 3, "sampler_dtype": "bfloat16"}
+
+
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "scenario"),
     [
-        {"sampler_lag": 2},
-        {"sampler_lag": 3, "max_staleness": 1, "sampler_dtype": "int8", "old_logprobs_of": "sampler"},
-        {"weight_sync_steps": 3, "sampler_dtype": "bfloat16"},
+        ({"sampler_lag": 2}, {}),
+        (OLDER, LORA),
+        (SELDOM, {}),
+        pytest.param({"sampler_lag": 2}, LORA, marks=pytest.mark.slow),
+        pytest.param(OLDER, {}, marks=pytest.mark.slow),
+        pytest.param(SELDOM, LORA, marks=pytest.mark.slow),
     ],
 )
 def test_an_update_repeats_itself_after_an_undo_and_a_resumption(

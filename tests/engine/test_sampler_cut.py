@@ -95,7 +95,7 @@ def before(lm: LanguageModel, batch: Batch, row: int, length: int) -> tuple[Tens
     return text, lm.policy(input_ids=text, use_cache=False).logits[:, -1]
 
 
-@pytest.mark.parametrize("how", CUTS)
+@pytest.mark.parametrize("how", [CUTS[0], *(pytest.param(how, marks=pytest.mark.slow) for how in CUTS[1:3]), CUTS[3]])
 def test_a_counted_cut_is_what_the_sampler_reports(lm: LanguageModel, how: Cut) -> None:
     """Whatever keeps the cache, and where answers that begin alike share it."""
     batch = drawn(lm, Cut(how.top_p, how.top_k, how.min_p, how.repetition_penalty, counted=True))
