@@ -34,7 +34,6 @@ def teacher(state: State) -> tuple[LanguageModel, Any]:
             return (lm, lm.reference) if own is None else (own, own.policy)
 
 
-@spent_on("teacher")
 def consult(batch: Batch, state: State) -> Tensor | None:
     """Ask the teacher about a scored batch; returns its log-probabilities of the candidates [N, L, K].
 
@@ -46,8 +45,12 @@ def consult(batch: Batch, state: State) -> Tensor | None:
         state.average = None
     elif state.average is None:
         state.average = new_average(state.lm.policy)
-    if not settings.distils:
-        return None
+    return _consulted(batch, state) if settings.distils else None
+
+
+@spent_on("teacher")
+def _consulted(batch: Batch, state: State) -> Tensor | None:
+    settings = state.settings
     reads = teacher_reads(batch, state)
     batch.teacher_tokens, batch.taught = (None, None) if reads is None else (reads.tokens, reads.taught)
     if settings.observe != "full" and settings.mode_row.whole:
