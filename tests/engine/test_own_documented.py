@@ -39,9 +39,10 @@ def test_the_table_names_what_the_namespaces_offer() -> None:
 ARGUMENTS = {
     "x": np.array([[0.2, 0.7], [0.4, 0.9]]), "y": np.array([[0.5, 0.5], [0.5, 0.5]]), "low": 0.3, "high": 0.6,
     "mask": np.array([[True, True], [True, False]]), "condition": np.array([[True, False], [False, True]]),
-    "group": np.array([0, 1]), "groups": 2, "counted": np.array([True, True]), "q": 0.5, "name": "d",
+    "group": np.array([0, 1]), "groups": 2, "counted": np.array([True, True]), "by": np.array([3.0, 1.0]),
+    "q": 0.5, "name": "d",
 }  # fmt: skip
-OF_ANSWERS = ("group_mean", "group_std", "sum_by", "lowest_by", "indices_like")
+OF_ANSWERS = ("group_mean", "group_std", "ranked", "sum_by", "lowest_by", "indices_like")
 
 
 @pytest.mark.parametrize(("name", "arguments"), [(name, arguments) for name, arguments, _ in ROW.findall(PAGE)])
