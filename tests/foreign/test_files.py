@@ -172,6 +172,14 @@ def test_prime_rl_keeps_the_training_pass(tmp_path: Path) -> None:
     assert (found.apart, found.mismatch) == (True, pytest.approx(np.mean(np.exp(gaps) - gaps - 1)))
 
 
+def test_own_exports_bring_back_the_samplers_weights_and_the_teacher(tmp_path: Path) -> None:
+    known = {"sampler_version": 0, "teacher_logprobs": [None, -0.25, -0.5, -3.0]}
+    lines(tmp_path / "run" / "step_1" / "rank_0.jsonl", [row | known for row in _prime_rl(1)])
+    update = updates_of(tmp_path / "run")[1]
+    assert update.sampled.versions.tolist() == [0, 0]
+    assert update.credited.teacher_logprobs.tolist() == [-0.25, -0.5, -3.0] * 2
+
+
 def test_prime_rl_without_a_loss_of_its_own_knows_no_masks(tmp_path: Path) -> None:
     lines(tmp_path / "run" / "step_1" / "rank_0.jsonl", _prime_rl(1, is_masked=False))
     update = updates_of(tmp_path / "run")[1]
