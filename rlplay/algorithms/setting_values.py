@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS, OTHER_NAMES
 from rlplay.algorithms.own_choices import OWN, absolute_files, names_file
 from rlplay.algorithms.settings import CHOICES, HEAVIEST, Settings
@@ -70,8 +72,15 @@ def unknown(name: str) -> str:
 
 
 def _wrong_word(name: str, value: Any) -> str:
-    near = nearest(str(value), choices(name))
-    return _refusal(name, value) + (f"; did you mean {near!r}?" if near else "")
+    said, word = _refusal(name, value), str(value)
+    if name == "loss_type" and re.search(r"[,+ ]", word):
+        return f"{said}; loss_weights adds up several losses of a pair: {_MAPPINGS['loss_weights']}"
+    if choices(name) and (called := word.lower().replace("_", "-")) in PRESETS:
+        return f"{said}; it is a combination of settings: algorithm={called}"
+    if word.lower() == "none" and Settings.__struct_defaults__[_NAMES.index(name)] == 0:
+        return f"{said}; 0, the default, is none"
+    near = nearest(word, choices(name))
+    return said + (f"; did you mean {near!r}?" if near else "")
 
 
 def _refusal(name: str, value: Any) -> str:

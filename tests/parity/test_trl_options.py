@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlplay.algorithms.knobs import KNOBS, OTHER_NAMES
-from rlplay.algorithms.setting_values import unknown
+from rlplay.algorithms.setting_values import check, unknown
 from rlplay.algorithms.trl_options import HERE, OUTSIDE, REFUSED
 from tests.parity.trl_options import PAGE, page, trainers
 
@@ -47,3 +47,17 @@ def test_a_setting_with_a_name_of_trls_is_told_apart_from_a_slip(name: str, said
 def test_an_option_with_another_name_here_is_led_there() -> None:
     knob, (other, *_) = next((knob, names) for knob, names in OTHER_NAMES.items() if "normalize_advantages" in names)
     assert f"did you mean {knob!r}" in unknown(other)
+
+
+@pytest.mark.parametrize(("name", "word", "hint"), [
+    ("loss_type", "dapo", "algorithm=dapo"), ("loss_type", "dr_grpo", "algorithm=dr-grpo"),
+    ("importance_sampling_mode", "IcePop", "algorithm=icepop"), ("loss_type", "sigmoid,sft", "loss_weights adds up"),
+    ("min_p", "none", "0, the default, is none"),
+])  # fmt: skip
+def test_a_word_of_trl_that_is_no_value_leads_to_what_it_is_here(name: str, word: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=f"; .*{hint}"):
+        check(name, word)
+
+
+def test_the_passes_of_trls_ppo_trainer_are_found() -> None:
+    assert "did you mean 'num_iterations'" in unknown("num_ppo_epochs")

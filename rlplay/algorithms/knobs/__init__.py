@@ -28,6 +28,7 @@ OTHER_NAMES = {
     "importance_sampling_clip_min": ("vllm_importance_sampling_clip_min",),
     "learning_rate": ("lr",),
     "num_generations": ("group_size",),
+    "num_iterations": ("num_ppo_epochs", "ppo_epochs", "μ"),
     "pass_at_k": ("k",),
     "reward_clip_max": ("reward_clip_range",),
     "reward_clip_min": ("reward_clip_range",),
