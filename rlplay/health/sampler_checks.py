@@ -203,12 +203,14 @@ FAR_AWAY = 10.0
 """Nats per token from which a k3 on another policy's samples says no more than "far": few tokens make it up."""
 AS_REFERENCE, MOVED = 0.1, 3e-3
 """The share of the distance from training to the reference that the sampler may be off the reference, and the KL that
-training must have moved before this means anything."""
+training must have moved before this means anything. Training that is more than a nat away counts as one nat: where few
+tokens make it up, a sampler some updates old is a nat off the reference and still ten times nearer to it."""
 
 
 def _is_reference(gap: SamplerGap) -> bool:
-    known = gap.reference_kl is not None and gap.trained_kl is not None
-    return known and (gap.trained_kl or 0) > MOVED and (gap.reference_kl or 0) < AS_REFERENCE * (gap.trained_kl or 0)
+    if gap.reference_kl is None or gap.trained_kl is None or gap.trained_kl <= MOVED:
+        return False
+    return gap.reference_kl < AS_REFERENCE * min(gap.trained_kl, 1.0)
 
 
 def _old_weights(run: Evidence, evidence: str, never: bool = True) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -139,6 +140,12 @@ def test_a_sampler_that_answers_with_the_reference() -> None:
     assert finding is not None
     assert finding.title == "The sampler does not have the new weights"
     assert "are those of the reference" in finding.evidence
+    near = SamplerGap(1000, 1.0, 0.1, 400, 400, 9.0, 1.07, 42.0)  # of a run whose sampler was eight updates old
+    old = evidence(gap=near, apart=True)
+    assert all("are those of the reference" not in found.evidence for found in [other_policy(old)] if found is not None)
+    pinned = other_policy(evidence(gap=replace(near, reference_kl=0.01), apart=True))
+    assert pinned is not None
+    assert "are those of the reference" in pinned.evidence
     alone = other_policy(of("first", reference=True))
     assert alone is not None
     assert "never below 0" in alone.evidence
