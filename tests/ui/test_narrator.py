@@ -190,3 +190,17 @@ async def test_where_there_is_little_room_it_ends_with_a_sentence_and_warns(rows
         await pilot.pause()
         width = narrator.content_size.width
         assert [line.plain.rstrip() for line in narrator.render().wrap(width)] == lines
+
+
+async def test_a_warning_that_does_not_fit_loses_its_middle_and_keeps_what_to_do():
+    app = Strip()
+    async with app.run_test(size=(80, 35)) as pilot:
+        narrator = app.query_one(Narrator)
+        evidence = "Its log-probabilities differ by many nats in nearly every one of these tokens. " * 5
+        narrator.narrate(Narration("Happened.", "", f"Old weights. {evidence}Set sampler_lag 0. `h` for details."))
+        narrator.styles.height = 3
+        await pilot.pause()
+        said = narrator.render().plain
+        assert said.startswith("▲ Old weights. Its log-probabilities")
+        assert said.endswith("Set sampler_lag 0. h for details.")
+        assert said.count("Its") < 5

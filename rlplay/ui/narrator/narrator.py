@@ -241,7 +241,16 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
                 shorter = self._narrated(replace(narration, happened=" ".join(sentences[:count]), next=hint))
                 if len(wrapped(shorter, width)) <= room:
                     return shorter
-        return self._text
+        return self._most_of(narration.warning, room) or self._text
+
+    def _most_of(self, warning: str, room: int) -> Content | None:
+        """A warning without as many of the sentences before its last one, which says where there is more, as needed."""
+        *sentences, last = _SENTENCES.split(warning)
+        for count in range(len(sentences), 0, -1):
+            shorter = self._narrated(Narration("", "", " ".join([*sentences[:count], last])))
+            if len(wrapped(shorter, max(self.content_size.width, 1))) <= room:
+                return shorter
+        return None
 
     def _remarked(self) -> list[Content]:
         """The remark; preceded by its update if the screen now shows another state."""
