@@ -14,8 +14,10 @@ from rlplay.algorithms.knobs import KNOBS, matching
 from rlplay.algorithms.setting_values import choices
 from rlplay.scenario.loader import load
 from rlplay.scenario.share import shared_in
+from rlplay.ui.knobs.draft import Draft
 from rlplay.ui.knobs.knob_list import KnobList, KnobSearch
 from rlplay.ui.knobs.knobs_screen import KnobsScreen
+from rlplay.ui.knobs.setting_line import row
 from rlplay.ui.parts.panel_messages import Drafted
 from tests.ui.stage import PATIENCE, on_screen, pressed, until
 
@@ -161,6 +163,11 @@ def test_titles_come_before_names_and_both_before_meanings():
     assert first("rate", 1) == ["learning_rate"]
     assert first("lam", 1) == ["lam"]
     assert first("lr", 1) == ["learning_rate"]
+
+
+def test_a_title_is_parted_from_its_value():
+    draft, longest = Draft(resolve({})), max(KNOBS.values(), key=lambda knob: len(knob.title))
+    assert row(draft, longest, 60).plain.startswith(f"  {longest.title:<20} ")
 
 
 @pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])

@@ -23,7 +23,7 @@ from rlplay.ui.format.keyed import keyed
 from rlplay.ui.format.step_word import worded
 from rlplay.ui.knobs.draft import Draft
 
-_TITLE, _VALUE = 22, 20
+_TITLE, _VALUE = 23, 20
 """Cells for the mark with the title, and for the value with a blank."""
 WIDEST = 400
 """Cells that hold any list of choices."""
@@ -39,7 +39,7 @@ def row(draft: Draft, knob: Knob, width: int) -> Content:
         aside = "fixed"
     return Content.assemble(
         ("● " if changed else "  ", "bold $foreground"),
-        (f"{knob.title:<{_TITLE - 2}}", "$text-muted" if idle else ""),
+        (f"{knob.title:<{_TITLE - 3}} ", "$text-muted" if idle else ""),
         (f"{_brief(shown(draft.value(knob.name))):<{_VALUE - 1}} ", ink),
         (was + aside, "$text-muted"),
     )
