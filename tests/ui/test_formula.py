@@ -220,6 +220,7 @@ def test_a_token_that_is_left_out_says_why(code):
             ("geometric", "mask", 0.5, 2.0),
             "0 if ρ < 0.5 or ρ > 2 else ρ, ρ = exp(mean of ℓ_old − ℓ_sampler over the answer)",
         ),
+        (("token", "mask", 0.5, 5.0), "0 if (ρ < 0.5) or (ρ > 5) else ρ, ρ = exp(ℓ_old − ℓ_sampler)"),
         (("token", "truncate", None, 3.0), "min(exp(ℓ_old − ℓ_sampler), 3)"),
         (("token", "truncate", 0.5, 3.0), "clip(exp(ℓ_old − ℓ_sampler), 0.5, 3)"),
         (("token", "mask", None, None), "exp(ℓ_old − ℓ_sampler)"),
@@ -235,6 +236,9 @@ def test_a_correction_for_the_sampler_is_a_factor_of_the_surrogate(rule, text):
     both = words(told({"beta": 0.1}, correction_rule=CorrectionRule(*rule), kl=0.2, **known))
     assert both[both.index("adds 1/(N·n)·(c·S + 0.1·K) to L") + 1] == "= 0.5·(−1.25 + 0.1·0.200) = −0.615"
     assert not any("c =" in line or "c·S" in line for line in words(told({}, **known)))
+    with_ratio = words(told({}, correction_rule=CorrectionRule(*rule), sampler_ratio=0.37, **known))
+    alone = rule[:2] == ("token", "mask") and rule[2:] != (None, None)
+    assert ("= 1.250, ρ = 0.370" in with_ratio) == alone
 
 
 def test_a_weight_above_the_cap_still_pulls():

@@ -47,6 +47,8 @@ class TokenNumbers:
     correction: float | None = None
     """The factor by which the loss corrects for the sampler; None if it does not."""
     correction_rule: CorrectionRule | None = None
+    sampler_ratio: float | None = None
+    """How much likelier the policy found the token than its sampler did: ρ, where c is of each token."""
     reward: float | None = None
     returned: float | None = None
     baseline: float | None = None

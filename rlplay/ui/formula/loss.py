@@ -62,7 +62,11 @@ def _correction(s: Settings, right: str, numbers: TokenNumbers) -> list[Line]:
         itself = s.axes_known and numbers.dloss_dlogp is not None
         return [[*line, (" = 1: the policy itself has sampled", "note")]] if itself else [line]
     value: Line = [("= ", "plain"), (plain(numbers.correction, 3), "won")]
-    return [line, value] if ", ρ = " in right else [[*line, (" ", "plain"), *value]]
+    if ", ρ = " not in right:
+        return [[*line, (" ", "plain"), *value]]
+    if right.endswith("ρ = exp(ℓ_old − ℓ_sampler)") and numbers.sampler_ratio is not None:
+        value += [(", ρ = ", "plain"), (plain(numbers.sampler_ratio, 3), "won")]
+    return [line, value]
 
 
 def _factor(s: Settings, numbers: TokenNumbers) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from functools import cached_property
 from typing import NamedTuple
@@ -210,6 +211,7 @@ class AnswerFacts:
             log_ratio=None if last["logprobs"] is None else last["logprobs"] - float(self.sampled.old_logprobs[token]),
             correction=value_at(None if credited is None else credited.correction, token),
             correction_rule=None if credited is None else credited.correction_rule,
+            sampler_ratio=self._sampler_ratio(token),
             reward=self.value("token_rewards", token),
             returned=self.value("returns", token),
             baseline=value_at(None if credited is None else credited.baseline, token),
@@ -220,6 +222,10 @@ class AnswerFacts:
             place=token,
             reached=self.update.phase,
         )
+
+    def _sampler_ratio(self, token: int) -> float | None:
+        own, said = (value_at(each, token) for each in (self.sampled.old_logprobs, self.sampled.sampling_logprobs))
+        return None if own is None or said is None else math.exp(own - said)
 
     def _metric(self, name: str) -> float | None:
         return self.update.steps[-1].metrics.get(name) if self.update.steps else None
