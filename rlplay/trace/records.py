@@ -167,9 +167,10 @@ class Stepped(Record, frozen=True, kw_only=True):
     margins: Array | None = None  # float32 [P] of pairs: reward of completion rows[i] minus that of rows[P + i]
 
 
+TOO_FAR = "the sampler's probability is too far from the policy's"
 LEFT_OUT = (
-    "", "its answer was cut", "too low an entropy", "its answer is too far off-policy",
-    "the sampler's probability is too far from the policy's", "drawn from the tokens of high covariance",
+    "", "its answer was cut", "too low an entropy", "its answer is too far off-policy", TOO_FAR,
+    "drawn from the tokens of high covariance",
 )  # fmt: skip
 """Why a token's surrogate was left out of the loss; the first entry means that it counted."""
 

@@ -1,11 +1,21 @@
 """What the screen says of a sampler that is not the policy: in the Token panel, and in words."""
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
+import pytest
+from textual.geometry import Size
 
 from rlplay.algorithms.apply import resolve
 from rlplay.trace.update import Update
 from rlplay.ui.curves.first_views import overview
+from rlplay.ui.formula.formula_lines import TokenNumbers
+from rlplay.ui.theme.inks import palette
+from rlplay.ui.theme.themes import DARK
+from rlplay.ui.tokens.candidates import candidates
+from rlplay.ui.tokens.facts import facts_of
+from rlplay.ui.tokens.reasons import reasons
 from rlplay.ui.words.samplers import gap_in_words, sampled_by, sampler_apart
 from tests.apart import records_apart, update_apart
 from tests.recorded import synthetic_update
@@ -94,3 +104,23 @@ async def test_header_narrator_and_curves_say_that_another_policy_samples():
         assert "sampler: 1." in app.panels.header.render().plain
         assert "nats per token from the policy" in shown(app.panels.narrator)
         assert any("mismatch_kl" in panel.view.metrics for panel in app.panels.curves.seen)
+
+
+@pytest.mark.parametrize("width", [33, 36, 48])
+def test_columns_for_sampler_and_teacher_leave_room_for_the_newest_probability(width):
+    facts = facts_of(update_apart(6)).answer(0)
+    inks = palette({**DARK.to_color_system().generate(), **DARK.variables})
+    lines = candidates(facts, 1, Size(width, 20), inks).lines
+    assert lines
+    assert "new" in "".join(segment.text for segment in lines[0])
+    assert all(sum(segment.cell_length for segment in line) <= width for line in lines)
+
+
+def test_a_token_that_the_correction_leaves_out_is_not_said_to_be_pulled():
+    update = update_apart(6)
+    numbers = TokenNumbers(advantage=-0.5, correction=0.0)
+    words = reasons(update, 0, facts_of(update).answer(0), 0, OWN, numbers)
+    assert "the loss leaves the token out: the sampler's probability is too far" in words
+    assert "pulled" not in words
+    corrected = reasons(update, 0, facts_of(update).answer(0), 0, OWN, replace(numbers, correction=0.4))
+    assert "so the token is pulled down (advantage −0.50)" in corrected

@@ -93,6 +93,8 @@ def candidates(
 
 SHORT = {"sampler": "smpl", "teacher": "tchr"}
 """Titles of columns where room is short."""
+_SHORTEST = 3
+"""Cells of a bar for which names are shortened."""
 _ROOMY = 60
 """Cells from which on the titles of columns are whole words."""
 
@@ -108,7 +110,8 @@ class _Table:
         self._widths = [max(len(each) + 1, NUMBER) for each in titles]
         numbers = 2 * NUMBER + sum(self._widths)
         self._name = min(widest + 1, max((size.width - numbers) // 3, 7), WIDEST)
-        self._bar = max(min(size.width - 3 - self._name - numbers, BAR), 4)
+        self._name = max(min(self._name, size.width - numbers - 3 - _SHORTEST), 4)
+        self._bar = max(min(size.width - 3 - self._name - numbers, BAR), 1)
         self._high = 2 if size.height >= TALL else 1
         self._palette, self._first, self._renewed, self._shown = palette, titles, renewed, shown
 

@@ -10,7 +10,8 @@ from rlplay.algorithms.settings import Settings
 from rlplay.trace.kinds import REWARDED
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.numbers import number, percent
-from rlplay.trace.records import Scored
+from rlplay.trace.records import LEFT_OUT as WHY_LEFT_OUT
+from rlplay.trace.records import TOO_FAR, Scored
 from rlplay.trace.update import Update
 from rlplay.ui.format.number_cells import plain, signed
 from rlplay.ui.format.shown_text import quoted
@@ -95,6 +96,8 @@ def _taught(s: Settings, a: float) -> str:
         return "Rewards do not count: the policy learns from its teacher alone."
     if abs(a) < _NOTHING:
         return "The teacher gives it the same probability, so nothing pulls (advantage 0)."
+    if abs(a) < _SLIGHT:
+        return f"The teacher gives it nearly the same probability, so hardly anything pulls (advantage {number(a, 1)})."
     likelier, way = ("likelier", "up") if a > 0 else ("less likely", "down")
     return f"To the teacher it is {likelier}, so the token is pulled {way} (advantage {signed(a).strip()})."
 
@@ -118,7 +121,16 @@ def _judged(update: Update, completion: int, s: Settings, numbers: TokenNumbers)
     if abs(a) < _NOTHING:
         return _NO_REWARD if alone else "That is as expected, so nothing pulls (advantage 0)."
     why = "No baseline: the reward itself pulls" if alone else _compared(update, completion, numbers)
-    return f"{why}, so the {word} is pulled {way} (advantage {signed(a).strip()})."
+    out = _left_out(numbers)
+    then = f"yet the loss leaves the {word} out: {out}" if out else f"so the {word} is pulled {way}"
+    return f"{why}, {then} (advantage {signed(a).strip()})."
+
+
+def _left_out(numbers: TokenNumbers) -> str:
+    """Why the token's surrogate does not count, whatever its advantage; "" where it does, or where that is unknown."""
+    if numbers.left_out:
+        return WHY_LEFT_OUT[numbers.left_out]
+    return TOO_FAR if numbers.correction == 0 else ""
 
 
 def _compared(update: Update, completion: int, numbers: TokenNumbers) -> str:
