@@ -235,7 +235,7 @@ def test_an_update_repeats_itself_after_an_undo_and_a_resumption(
     same_records(after(5), [each for each in wanted if each.update == 6])
 
 
-def test_without_its_snapshots_a_run_goes_back_all_thesame_records(start: Start, tmp_path: Path) -> None:
+def test_without_its_snapshots_a_run_goes_back_to_the_same_records(start: Start, tmp_path: Path) -> None:
     driver, records = start(sampler_lag=2, learning_rate=3e-3)
     driver.advance("update", 4, never)
     wanted = sampled_of(records)[-1]
