@@ -21,9 +21,7 @@ from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors
 from rlplay.engine.token_shares import Share
-from rlplay.trace.records import LEFT_OUT
-
-_DRAWN = LEFT_OUT.index("drawn from the tokens of high covariance")
+from rlplay.trace.records import DRAWN
 
 
 def by_covariance(batch: Batch, rows: Tensor, share: Share, state: State) -> Share:
@@ -52,7 +50,7 @@ def chosen(
         clipped = call_choice(settings.surrogate_row.gradient_zero, Tensors(ratio), known, settings) != 0
         between = (covariance > settings.clip_cov_lb) & (covariance < settings.clip_cov_ub) & mask & ~clipped
         drawn = _drawn(between, _count(mask, settings.clip_cov_ratio), place)
-        left_out = torch.where(drawn & (share.left_out == 0), _DRAWN, share.left_out).to(torch.uint8)
+        left_out = torch.where(drawn & (share.left_out == 0), DRAWN, share.left_out).to(torch.uint8)
         share = replace(share, keep=torch.where(drawn, 0.0, share.keep), left_out=left_out)
     if settings.kl_cov_ratio < 1:
         share = replace(share, held=_foremost(covariance, mask, _count(mask, settings.kl_cov_ratio)))

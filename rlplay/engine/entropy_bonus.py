@@ -8,9 +8,8 @@ from torch import Tensor
 
 from rlplay.algorithms.entropy_control import EntropyControl
 from rlplay.engine.state import State
-from rlplay.trace.records import LEFT_OUT, Stepped
+from rlplay.trace.records import DECIDED, Stepped
 
-_DECIDED = LEFT_OUT.index("too low an entropy")
 USED = "entropy_coef_used"
 """The metric of the weight that a step's loss had; TRL logs what the step has made of it."""
 
@@ -27,7 +26,7 @@ def adapt(state: State, entropy: Tensor | None, weights: Tensor | None, left_out
     assert entropy is not None
     assert left_out is not None
     assert weights is not None
-    counted = entropy[(weights > 0) & (left_out != _DECIDED)].double()
+    counted = entropy[(weights > 0) & (left_out != DECIDED)].double()
     state.entropy = state.entropy.after(settings, float(counted.sum()) / max(len(counted), 1))
     return {USED: used, "entropy_coef": state.entropy.coefficient}
 

@@ -30,6 +30,7 @@ from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors
 from rlplay.engine.token_shares import Share, in_loss, on_device, share_of
 from rlplay.engine.transfer import to_device
+from rlplay.trace.records import OFF_POLICY
 
 
 def gradients(batch: Batch, rows: Tensor, state: State) -> TrainedMinibatch:
@@ -168,7 +169,7 @@ def kl_gradient(terms: Terms, logprobs: Tensor) -> Tensor | None:
 
 def _left_out(terms: Terms, share: Share) -> Tensor:
     """Why each token's surrogate does not count, as an index of `records.LEFT_OUT`: uint8 [R, L], 0 where it does."""
-    return torch.where((share.left_out == 0) & (terms.kept == 0), 3, share.left_out).to(torch.uint8)
+    return torch.where((share.left_out == 0) & (terms.kept == 0), OFF_POLICY, share.left_out).to(torch.uint8)
 
 
 @spent_on("forward")

@@ -13,6 +13,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch
 from rlplay.engine.tensors import Tensors
 from rlplay.engine.transfer import to_device
+from rlplay.trace.records import CUT, DECIDED, MISMATCHED
 
 
 @dataclass
@@ -53,12 +54,12 @@ def share_of(batch: Batch, rows: Tensor, settings: Settings) -> Share:
     weights = token_weights(Tensors, settings.aggregation, mask, counted, settings.max_completion_length)
     (entropy,) = batch.on_host("entropy")
     undecided = masks.top_entropy(Tensors, entropy[rows], mask, settings.top_entropy_quantile)
-    keep, reasons = undecided.float(), torch.where(mask, torch.where(undecided, 0, 2), 1)
+    keep, reasons = undecided.float(), torch.where(mask, torch.where(undecided, 0, DECIDED), CUT)
     if batch.rejected is not None:
-        reasons[batch.rejected[rows]] = 4
+        reasons[batch.rejected[rows]] = MISMATCHED
     if batch.correction is not None and not settings.surrogate_row.takes_correction:
         factor = batch.on_host("correction")[0][rows]
-        keep, reasons = keep * factor, torch.where(undecided & (factor == 0), 4, reasons)
+        keep, reasons = keep * factor, torch.where(undecided & (factor == 0), MISMATCHED, reasons)
     bonus = undecided / undecided.sum().clamp(min=1)
     return Share(weights, keep, bonus, reasons.to(torch.uint8), int(mask.sum()))
 

@@ -173,6 +173,8 @@ LEFT_OUT = (
     "drawn from the tokens of high covariance",
 )  # fmt: skip
 """Why a token's surrogate was left out of the loss; the first entry means that it counted."""
+CUT, DECIDED, OFF_POLICY, MISMATCHED, DRAWN = range(1, len(LEFT_OUT))
+"""The reasons, as indices of `LEFT_OUT`."""
 
 
 class Searched(Record, frozen=True, kw_only=True):
