@@ -72,15 +72,15 @@ def episodes(state: Any, generations: int = 4, prompts: int = 4) -> Batch:
     )  # fmt: skip
 
 
-def exact(world: World, policy: dict[str, dict[str, float]], square: str, left: int) -> float:
-    """The reward to expect from a square with so many moves left: every move and slip, by its probability."""
-    if not left:
-        return 0.0
-    return sum(
-        share * each.probability * (each.reward + (0 if each.over else exact(world, policy, each.state, left - 1)))
-        for move, share in policy[square].items()
-        for each in world.outcomes(square, move)
-    )
+def exact(world: World, policy: dict[str, dict[str, float]], square: str, left: int) -> tuple[float, float]:
+    """Mean and mean square of the reward from a square with so many moves left: every move and slip that may come."""
+    mean, mean_square = 0.0, 0.0
+    for move, share in policy[square].items() if left else ():
+        for each in world.outcomes(square, move):
+            later, later_square = (0.0, 0.0) if each.over else exact(world, policy, each.state, left - 1)
+            mean += share * each.probability * (each.reward + later)
+            mean_square += share * each.probability * (each.reward**2 + 2 * each.reward * later + later_square)
+    return mean, mean_square
 
 
 def test_the_values_of_a_slippery_worlds_turns_are_those_of_every_path(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_the_values_of_a_slippery_worlds_turns_are_those_of_every_path(monkeypat
         wrap(table, tokenizer, torch.device("cpu")), world_task(world),
         vine_samples=256, max_completion_length=world.tokens,
     )  # fmt: skip
-    state.settings = msgspec.structs.replace(state.settings, vine_samples=3000)
+    state.settings = msgspec.structs.replace(state.settings, vine_samples=1000)
     weights = table.head.weight[:, : len(world.actions) + len(world.states)]
     policy = {
         name: dict(zip(world.actions, weights[:, len(world.actions) + i].softmax(0).tolist(), strict=True))
@@ -108,9 +108,9 @@ def test_the_values_of_a_slippery_worlds_turns_are_those_of_every_path(monkeypat
         own_tokens = turns(batch.mask[row].tolist())
         for k, ((begin, end), square) in enumerate(zip(own_tokens, squares, strict=False)):
             earned += world.reward(square) if k else 0.0
-            wanted = earned + exact(world, policy, square, SLIPPERY["steps"] - k)
-            # Four standard errors of a mean of 3000 rewards with a spread of at most 1.
-            np.testing.assert_allclose(batch.vine_values[row, begin:end], wanted, atol=4 / 3000**0.5)
+            mean, mean_square = exact(world, policy, square, SLIPPERY["steps"] - k)
+            errors = 4 * ((mean_square - mean**2) / 1000) ** 0.5  # standard errors of a mean of 1000 rewards
+            np.testing.assert_allclose(batch.vine_values[row, begin:end], earned + mean, atol=errors)
             compared += k > 0
     assert compared > 12
 
@@ -131,7 +131,7 @@ def test_every_sampled_game_begins_with_the_turns_and_replies_of_its_state(guess
         return [float(len(own)) for _, own, _ in games[-len(completions) :]]
 
     state = a_state(
-        lm, msgspec.structs.replace(task, rewards={"watched": watched}, gold={}), vine_samples=5,
+        lm, msgspec.structs.replace(task, rewards={"watched": watched}, gold={}), vine_samples=3,
         max_completion_length=40,
     )  # fmt: skip
     batch = episodes(state)
@@ -154,10 +154,10 @@ def test_every_sampled_game_begins_with_the_turns_and_replies_of_its_state(guess
         assert not batch.vine_values[row][~batch.mask[row]].any()
         for k, (begin, end) in enumerate(spans):
             states.add((secret, tuple(batch.ids[row, :begin].tolist())))
-            assert found[secret, tuple(said[:k])] >= 5
+            assert found[secret, tuple(said[:k])] >= 3
             assert len(set(batch.vine_values[row, begin:end].tolist())) == 1
             lengths[k] += 1
-    assert len(games) == 5 * len(states), "equal states are sampled once"
+    assert len(games) == 3 * len(states), "equal states are sampled once"
     assert lengths[2] > 3
 
 
@@ -199,7 +199,7 @@ def guessed(folder: Path, **settings: Any) -> list[AnyRecord]:
 
 
 def test_going_back_repeats_the_values_bit_for_bit(tmp_path: Path) -> None:
-    driver, records = play_guess(tmp_path)
+    driver, records = play_guess(tmp_path, num_prompts=2, num_generations=2)
     driver.advance("update", 2, never)
     first = [record for record in records if isinstance(record, Credited)]
     driver.rewind(1)
