@@ -3,6 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
+from textual.widgets import Static
 
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.update import Update
@@ -180,3 +181,14 @@ def test_a_cursor_costs_no_new_drawing(monkeypatch):
     monkeypatch.setattr("rlplay.ui.position.dots.Canvas", None)
     for at in range(5):
         ByPosition(at=at).draw(source, size, False)
+
+
+async def test_its_help_comes_before_that_of_the_curves():
+    async with on_screen(size=(120, 35)) as (app, source, pilot):
+        await opened(pilot, source)
+        await pressed(pilot, "question_mark")
+        words = str(app.screen.query_one(Static).render())
+        place = words.index("has a dot for each token")
+        assert place < words.index("One number per update")
+        assert words.count("has a dot for each token") == 1
+        assert "the curve; ● is the newest update" not in words

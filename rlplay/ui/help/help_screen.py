@@ -97,10 +97,12 @@ class HelpScreen(Dialogue[None]):
             page.border_subtitle = keyed("`↑ ↓` scroll · `?` glossary · `esc` close")
             word = self._step_word
             own = (self._panel.HELP if self._panel is not None else "") or GENERAL
+            now = getattr(self._panel, "help_first", "")
+            own = now + own.replace(now, "")
             about = worded("\n".join([own, *_terms(self._panel)]), word)
             keys = _keys(self._panel, self._own_keys, word)
             shown = *_elsewhere(self._panel, self._settings), *self._statistics(word)
-            first = *_used_most(self._panel, self._own_keys, word), *_miniature(self._panel, word)
+            first = *_used_most(self._panel, self._own_keys, word), *(() if now else _miniature(self._panel, word))
             yield Static(Content("\n\n").join([*first, markdown(about), *shown, keys]))
 
     def _statistics(self, word: str) -> Iterator[Content]:

@@ -41,6 +41,11 @@ class PositionHands(Widget):
     log_scale: bool
 
     @property
+    def help_first(self) -> str:
+        """The part of the panel's help that is about what it shows now, if that is a plot by position."""
+        return POSITION_HELP if isinstance(self.view, ByPosition) else ""
+
+    @property
     def position_shortcuts(self) -> tuple[Shortcut, ...]:
         """The keys of the plot, for the footer."""
         return _SHORTCUTS
