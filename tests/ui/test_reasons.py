@@ -95,3 +95,5 @@ def test_a_tie_is_one_of_the_pair() -> None:
 def test_where_a_teacher_alone_teaches_no_reward_is_the_reason() -> None:
     assert "Rewards do not count" in said(update_with(), resolve({"algorithm": "gkd"}), advantage=1.0)
     assert "To the teacher it is less likely" in said(update_with(), resolve({"algorithm": "opd"}), advantage=-0.5)
+    nearly = said(update_with(), resolve({"algorithm": "opd"}), advantage=-2e-5)
+    assert "nearly the same probability, so hardly anything pulls (advantage −2e-5)" in nearly
