@@ -82,14 +82,14 @@ def connection(request: pytest.FixtureRequest) -> Iterator[Connection]:
 def test_an_idle_engine_ends_with_the_screen(connection: Connection) -> None:
     next(event for event in connection.events() if isinstance(event, Status))
     connection.socket.close()
-    assert connection.process.wait(timeout=2) == 0
+    assert connection.process.wait(timeout=20) == 0
 
 
 def test_a_running_engine_ends_with_the_screen_at_its_next_token(connection: Connection) -> None:
     connection.say(Advance("forever"))
     next(event for event in connection.events() if isinstance(event, Recorded) and isinstance(event.record, Sampled))
     connection.socket.close()
-    assert connection.process.wait(timeout=2) == 0
+    assert connection.process.wait(timeout=20) == 0
     assert connection.process.stdout is not None
     assert "closed" in connection.process.stdout.read()
 
