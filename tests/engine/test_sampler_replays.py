@@ -49,8 +49,15 @@ def test_a_branch_repeats_the_run(start: Start, tmp_path: Path, settings: dict[s
     assert all(torch.equal(a, b) for a, b in zip(weights(driver), weights(other), strict=True))
 
 
-@pytest.mark.parametrize("settings", [ASYNC, CORRECTED])
-@pytest.mark.parametrize("until", ["update", "phase"])
+@pytest.mark.parametrize(
+    ("settings", "until"),
+    [
+        (ASYNC, "phase"),
+        (CORRECTED, "update"),
+        pytest.param(ASYNC, "update", marks=pytest.mark.slow),
+        pytest.param(CORRECTED, "phase", marks=pytest.mark.slow),
+    ],
+)
 def test_whoever_asks_changes_nothing(start: Start, settings: dict[str, Any], until: Any) -> None:
     asked, told = start(run="asked.rlplay", **settings)
     other, untold = start(run="other.rlplay", **settings)
