@@ -8,8 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlplay.algorithms.distillation_catalogue import DISTILLATION_ALGORITHMS
+from rlplay.algorithms.pair_losses import IMITATIONS
 from rlplay.algorithms.preference_catalogue import PREFERENCE_ALGORITHMS
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.kinds import SomeSettings
+
+FAMILIES = ("from rewards", "from a teacher", "from pairs", "from examples", "values of moves")
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,14 @@ class Preset:
     changes: str
     axes: SomeSettings
     differs: str = ""
+
+    @property
+    def family(self) -> str:
+        """What it learns from, a word of `FAMILIES`."""
+        loss = self.axes["loss_type"]
+        if loss == "policy_gradient":
+            return "from a teacher" if self.axes["distillation_weight"] else "from rewards"
+        return "from examples" if loss in IMITATIONS else "values of moves" if loss in VALUE_LOSSES else "from pairs"
 
     @property
     def explained(self) -> str:

@@ -144,7 +144,7 @@ def algorithms(name: str | None, trust: bool) -> None:
     After the formulas come the differences from the algorithm that it builds on. The formula of your own function
     comes from running it.
     """
-    from rlplay.algorithms.catalogue import PRESETS
+    from rlplay.algorithms.catalogue import FAMILIES, PRESETS
     from rlplay.scenario.trust import code_in
     from rlplay.trusted import place
 
@@ -156,10 +156,14 @@ def algorithms(name: str | None, trust: bool) -> None:
     rows = [("NAME", "TITLE", "AFTER", "PAPER")]
     rows += [(p.name, p.title, p.after or "–", p.paper) for p in PRESETS.values()]
     indent = " " * (max(map(len, PRESETS)) + 2)
-    for line, sentence in zip(table(rows), ["", *(p.explained for p in PRESETS.values())], strict=True):
-        _echo(line)
-        if sentence:
-            _echo(click.wrap_text(sentence, 110, indent, indent))
+    head, *lines = table(rows)
+    _echo(head)
+    for family in FAMILIES:
+        _echo(f"\n{family.upper()}")
+        for line, preset in zip(lines, PRESETS.values(), strict=True):
+            if preset.family == family:
+                _echo(line)
+                _echo(click.wrap_text(preset.explained, 110, indent, indent))
     _echo("\nThe formulas of one: rlplay algorithms NAME      Play it: rlplay --algorithm NAME")
 
 

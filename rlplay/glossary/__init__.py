@@ -17,7 +17,7 @@ from rlplay.search import plain, search
 from rlplay.spelling import did_you_mean
 from rlplay.trace.text import quote
 
-_FAMILIES = ("frame", "family", "learning", "bounds", "reward_sources")
+_FAMILIES = ("frame", "family", "learning", "bounds", "reward_sources", "laboratory")
 _SHOWN = {"trpo": ("trust-region", "The algorithm is TRPO")}
 """Moments of algorithms without a written entry."""
 

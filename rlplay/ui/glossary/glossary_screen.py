@@ -13,14 +13,13 @@ from textual.style import Style
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.algorithms.equations import equation, terms
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.glossary import TERMS, Term, matching, term_called
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.format.keyed import keyed
+from rlplay.ui.formula.algorithm_lines import origin_lines
 from rlplay.ui.parts.over_another import Dialogue
 from rlplay.ui.parts.panel_messages import Perform
 from rlplay.ui.parts.text_field import TextField
@@ -160,7 +159,7 @@ def entry(term: Term) -> Content:
     if term.formula:
         lines += [Content(""), *(Content.styled(line, "bold") for line in term.formula.split("\n"))]
     if term.algorithm:
-        lines += [Content(""), *_algorithm(term.algorithm)]
+        lines += [Content(""), *origin_lines(PRESETS[term.algorithm])]
     if term.see is not None:
         lines += [Content(""), *_place(*term.see)]
     if term.moment is not None:
@@ -171,15 +170,6 @@ def entry(term: Term) -> Content:
     if term.aliases:
         lines += [Content(""), Content.styled(f"also: {', '.join(term.aliases)}", "$text-muted")]
     return Content("\n").join(lines)
-
-
-def _algorithm(name: str) -> list[Content]:
-    """The algorithm's paper, its predecessor and its equations."""
-    preset = PRESETS[name]
-    after = f" · builds on {PRESETS[preset.after].title}" if preset.after else ""
-    equations = (equation(left, right) for left, right in terms(resolve({"algorithm": name})).items())
-    differs = [Content(preset.differs)] if preset.differs else []
-    return [Content.styled(f"{preset.paper}{after}", "$text-muted"), *differs, *map(Content, equations)]
 
 
 def _place(verb: str, argument: Any) -> list[Content]:

@@ -24,6 +24,7 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.formula_lines import Kind
+from rlplay.ui.knobs.algorithm_screen import AlgorithmScreen
 from rlplay.ui.knobs.draft import Draft
 from rlplay.ui.knobs.knob_list import KnobList, KnobSearch, ValueEntry, name_and_number
 from rlplay.ui.knobs.setting_line import WIDEST, described, options, reproduced, row
@@ -32,9 +33,7 @@ from rlplay.ui.parts.panel_messages import CursorStepped, Drafted, PreviewToggle
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
 TYPING = "`enter` accept · `esc` cancel"
-
 DIGITS = ".0123456789"
-
 _INK: dict[Kind, str] = {"old": "$error", "new": "$success"}
 
 
@@ -235,7 +234,8 @@ class KnobsScreen(Dialogue[SomeSettings | None]):
     def action_apply(self) -> None:
         """Apply the changes, if they fit together."""
         if not self.live:
-            self._attempt(_refuse)
+            self.refused = "a recorded run cannot be changed; y copies the command to run it with these settings"
+            self._refresh()
         elif not self.draft.problem and self._attempt(self.draft.changes):
             self.dismiss(self.draft.changes())
 
@@ -285,7 +285,14 @@ class KnobsScreen(Dialogue[SomeSettings | None]):
 
     @on(OptionList.OptionSelected)
     def _type(self) -> None:
-        self._entry.begin(self.draft, self.name_under_cursor)
+        if self.name_under_cursor == "algorithm" and not self._foreign:
+            self.app.push_screen(AlgorithmScreen(str(self.draft.value("algorithm"))), self._choose)
+        else:
+            self._entry.begin(self.draft, self.name_under_cursor)
+
+    def _choose(self, name: str | None) -> None:
+        if name is not None:
+            self._attempt(lambda: self.draft.put("algorithm", name))
 
     @on(ValueEntry.Tried)
     def _tried(self) -> None:
@@ -380,7 +387,3 @@ class KnobsScreen(Dialogue[SomeSettings | None]):
         if self.done or self._foreign:
             return [Content.styled(self.done, "$success")] if self.done else []
         return reproduced(self.reproduction, self.draft.settings)
-
-
-def _refuse() -> None:
-    raise ValueError("a recorded run cannot be changed; y copies the command to run it with these settings")

@@ -54,8 +54,9 @@ def allowed(draft: Draft, knob: Knob, room: int) -> str:
     """The possible values in `room` cells: choices or a range; for the algorithm, the title of the current one."""
     if knob.name == "algorithm":
         chosen = draft.value("algorithm")
-        place = f", {list(PRESETS).index(chosen) + 1} of {len(PRESETS)}" if chosen in PRESETS else ""
-        return f"{title(chosen)}{place}"
+        place = f"{list(PRESETS).index(chosen) + 1} of {len(PRESETS)}" if chosen in PRESETS else ""
+        called = ", ".join(filter(None, (title(chosen), place)))
+        return called if len(called) <= room or not place else place
     if isinstance(draft.value(knob.name), bool):
         return "on | off"
     if words := choices(knob.name):
@@ -93,6 +94,8 @@ def described(draft: Draft, knob: Knob, listed: Content, step_word: str) -> list
     lines, every = [head, Content(does)], allowed(draft, knob, WIDEST)
     if choices(knob.name) and not listed.plain.endswith(every):
         lines.append(Content.assemble(("can be: ", "$text-muted"), every))
+    if knob.name == "algorithm" and draft.value("algorithm"):
+        lines.append(keyed(f"`enter` list of all {len(PRESETS)}", "$text-muted"))
     if idle := draft.idle(knob.name):
         lines.append(Content.styled(f"No effect now: {idle}.", "$text-muted"))
     return lines
