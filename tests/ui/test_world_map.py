@@ -322,7 +322,7 @@ async def test_a_world_speaks_of_moves(maze: Path, key: str) -> None:
             [*(strip.text for strip in strips), all_text(app.panels.inspector), str(app.panels.tokens.border_title)]
         )
         assert "move 1 of" in text
-        assert re.findall(r".*(?<![=_])[Tt]oken.*", text) == []
+        assert re.findall(r".*(?<![=_])(?<!\bre)[Tt]oken.*", text) == []
 
 
 @pytest.mark.parametrize(("world", "word"), [(MAZE, "move"), (ARMS, "move"), (None, "token")])
