@@ -114,6 +114,7 @@ class Scene(NamedTuple):
 THINK = ["learn-to-think"]
 SUMS = [*THINK, "--task", "arithmetic"]
 CLIPS = [*THINK, "--set", "num_iterations=4", "--set", "learning_rate=1e-3"]
+LAGGED = ["--set", "sampler_lag=8", "--set", "max_staleness=16"]
 SCENES = {
     "opening": Scene((112, 34), [], opening),
     "belief": Scene((90, 30), THINK, belief, 6),
@@ -125,6 +126,7 @@ SCENES = {
     "health": Scene((112, 34), [*SUMS, "--reward", "tests/sick/rewards.py:as_text"], pressed("h"), 4),
     "teachers": Scene((160, 40), THINK, teachers),
     "repair": Scene((112, 34), [*THINK, "--set", "learning_rate=0.02"], repair),
+    "mismatch": Scene((112, 34), [*THINK, *LAGGED], pressed("Q", updates=22)),
     "weights": Scene((112, 34), THINK, pressed("W", updates=2)),
     "timeline": Scene((112, 34), THINK, pressed("g"), 8),
     "learning-map": Scene((112, 34), THINK, pressed("E"), 10),

@@ -95,7 +95,7 @@ def token_columns(update: Update) -> dict[str, Array | None]:
     columns["new_logprobs"] = update.new_logprobs()
     gap = None if trainer is None else trainer - inference
     columns["log_importance_ratio"] = gap
-    columns["mismatch_kl"] = None if gap is None else np.exp(gap) - gap - 1
+    columns["mismatch_kl"] = None if gap is None else np.expm1(gap) - gap
     columns["prob_delta"] = LENSES["prob_delta"].values(update)
     columns["clip_state"] = clip
     columns["is_masked"] = None if clip is None else clip != 0

@@ -194,7 +194,8 @@ _ROWS = (
     Metric("sampling/sampling_logp_difference/max", "Sampler's largest difference",
            "largest |ℓ − ℓ_sampler| of a sampled token", "nats", ""),
     Metric("mismatch_kl", "Mismatch KL", "mean over sampled tokens of w − log w − 1, w = policy/sampler (k3)", "nats",
-           "An estimate of KL(sampler ‖ policy), as prime-rl logs it. Growth over the updates is the sign of trouble."),
+           "An estimate of KL(sampler ‖ policy), as prime-rl logs it. Growth over the updates is the sign of trouble. With "
+           "old_logprobs_of=sampler each token is taken when a step first sees it, after the steps before."),
     Metric("sample/staleness_mean", "Staleness", "weights that the sampler has got since those of the answers", "syncs",
            "As TRL's AsyncGRPO counts: with weight_sync_steps=1 they are updates, with 0 it stays 0, however old the "
            "weights get."),
