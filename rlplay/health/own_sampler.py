@@ -8,9 +8,10 @@ from dataclasses import replace
 from rlplay.health.finding import Evidence, Finding
 from rlplay.trace.numbers import number
 
-WEIGHTS = ("sampler_lag", "weight_sync_steps", "importance_sampling_mode")
+WEIGHTS = ("sampler_lag", "weight_sync_steps", "old_logprobs_of", "surrogate")
 PRECISION = ("sampler_dtype", "importance_sampling_mode")
 CUT = ("top_p", "top_k", "min_p", "logprobs_mode")
+_LIMIT = "or end each token's push where it has moved far from the sampler: old_logprobs_of sampler, surrogate dppo_tv."
 _CORRECT = "or correct each token by its ratio to the sampler, within bounds: importance_sampling_mode token_truncate."
 
 
@@ -25,6 +26,7 @@ def by_own_settings(run: Evidence, found: Finding | None) -> Finding | None:
         return found
     s, age = run.settings, None if run.newest is None else run.newest.age
     if s.sampler_lag or s.weight_sync_steps != 1:
+        otherwise = _LIMIT if _unguarded(run) else _tighter(run)
         return replace(
             found,
             title="The sampler's weights are old"
@@ -32,21 +34,26 @@ def by_own_settings(run: Evidence, found: Finding | None) -> Finding | None:
             else f"The sampler's weights are {number(age)} update{'s' * (age != 1)} old",
             cause=f"{_weights(run)} So the policy learns from answers that it would no longer give, the more so the "
             "farther a step moves it.",
-            change=f"Set sampler_lag 0 and weight_sync_steps 1, take smaller steps, {_uncorrected(run)}",
-            settings=WEIGHTS if s.importance_sampling_mode == "none" else WEIGHTS[:-1],
+            change=f"Set sampler_lag 0 and weight_sync_steps 1, take smaller steps, {otherwise}",
+            settings=WEIGHTS if _unguarded(run) else WEIGHTS[:2],
         )
     return replace(
         found,
         title=f"The sampler's {s.sampler_dtype} weights are not the policy's",
         cause=f"sampler_dtype is {s.sampler_dtype}: rounding gives tokens other probabilities than training computes.",
-        change=f"Set sampler_dtype same or a finer one, {_uncorrected(run)}",
-        settings=PRECISION if s.importance_sampling_mode == "none" else PRECISION[:-1],
+        change=f"Set sampler_dtype same or a finer one, {_CORRECT if _unguarded(run) else _tighter(run)}",
+        settings=PRECISION if _unguarded(run) else PRECISION[:-1],
     )
 
 
-def _uncorrected(run: Evidence) -> str:
+def _unguarded(run: Evidence) -> bool:
+    """Whether the loss takes no account of the sampler, neither by a correction nor by a ratio that starts there."""
+    return run.settings.importance_sampling_mode == "none" and run.settings.old_logprobs_of == "trainer"
+
+
+def _tighter(run: Evidence) -> str:
     mode = run.settings.importance_sampling_mode
-    return _CORRECT if mode == "none" else f"or bound the correction more tightly ({mode} is on)."
+    return "or a smaller epsilon." if mode == "none" else f"or bound the correction more tightly ({mode} is on)."
 
 
 def _weights(run: Evidence) -> str:
@@ -71,5 +78,9 @@ def cures(run: Evidence) -> Iterator[tuple[str, dict[str, object]]]:
         return
     s = run.settings
     yield "a sampler with the policy's weights", {"sampler_dtype": "same", "sampler_lag": 0, "weight_sync_steps": 1}
-    if s.importance_sampling_mode == "none" and s.old_logprobs_of == "trainer":
+    if not _unguarded(run):
+        return
+    if s.sampler_lag or s.weight_sync_steps != 1:
+        yield "limits how far a token moves from the sampler", {"old_logprobs_of": "sampler", "surrogate": "dppo_tv"}
+    else:
         yield "corrects each token for the sampler", {"importance_sampling_mode": "token_truncate"}

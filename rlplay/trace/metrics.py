@@ -155,13 +155,13 @@ _ROWS = (
            "rounded away."),
     Metric("clip_ratio/low_mean", "Clipped low",
            "share of tokens with A < 0 and ratio < 1 − ε; in GMPO, ℓ − ℓ_old < −ε; in DPPO, p < p_old − ε", "",
-           "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "
-           "moved yet, and for a surrogate that does not clip."),
+           "The surrogate's gradient is zero there. 0 with one optimizer step per batch, when nothing has moved yet "
+           "and the ratio does not start from another sampler, and for a surrogate that does not clip."),
     Metric("clip_ratio/high_mean", "Clipped high",
            "share of tokens with A > 0 and ratio > 1 + ε_high; in GMPO, ℓ − ℓ_old > ε_high; in DPPO, "
            "p > p_old + ε_high", "",
-           "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "
-           "moved yet, and for a surrogate that does not clip."),
+           "The surrogate's gradient is zero there. 0 with one optimizer step per batch, when nothing has moved yet "
+           "and the ratio does not start from another sampler, and for a surrogate that does not clip."),
     Metric("clip_ratio/region_mean", "Clipped", "share of tokens clipped low or high: no surrogate gradient", "",
            "Sign-aware, as TRL logs it; a KL or entropy term in the loss, and the shared weights, still move these "
            "tokens. Where an answer has one ratio, the share of answers. If it stays above about 0.3, take fewer steps "
@@ -194,7 +194,7 @@ _ROWS = (
     Metric("sampling/sampling_logp_difference/max", "Sampler's largest difference",
            "largest |ℓ − ℓ_sampler| of a sampled token", "nats", ""),
     Metric("mismatch_kl", "Mismatch KL", "mean over sampled tokens of w − log w − 1, w = policy/sampler (k3)", "nats",
-           "An estimate of KL(sampler ‖ policy), as prime-rl logs it. Growth over the updates is the sign of trouble. With "
+           "An estimate of KL(sampler ‖ policy), as prime-rl logs it. Watch whether it grows over the updates. With "
            "old_logprobs_of=sampler each token is taken when a step first sees it, after the steps before."),
     Metric("sample/staleness_mean", "Staleness", "weights that the sampler has got since those of the answers", "syncs",
            "As TRL's AsyncGRPO counts: with weight_sync_steps=1 they are updates, with 0 it stays 0, however old the "

@@ -26,7 +26,8 @@ OBJECTIVE: tuple[Knob, ...] = (
          describe_choices(SURROGATES)),
     Knob("epsilon", "Clip ε", "objective",
          "Lower (and upper) clip distance of the ratio from 1; in DPPO how far the probability may move.",
-         "Smaller: tokens lose their gradient sooner. No effect with one optimizer step per batch.",
+         "Smaller: tokens lose their gradient sooner. No effect with one optimizer step per batch, unless the ratio "
+         "starts from the sampler (old_logprobs_of).",
          0.0, 1.0, 0.05, needs=("surrogate", (*reading(SURROGATES, "epsilon"), *_BOUNDED_BEFORE))),
     Knob("epsilon_high", "Clip ε high", "objective",
          "Upper clip distance; empty means the same as ε. For cispo it is the largest weight itself.",
@@ -114,7 +115,7 @@ OBJECTIVE: tuple[Knob, ...] = (
     Knob("clip_cov_lb", "Clip-Cov, from", "objective", "Covariance above which tokens may be left out.",
          "Lower: more tokens to draw from, also such that matter less for the entropy.", -100.0, 100.0, 0.5),
     Knob("clip_cov_ub", "Clip-Cov, to", "objective", "Covariance below which tokens may be left out.",
-         "Lower: the tokens of highest covariance are never left out.", -100.0, 100.0, 0.5),
+         "Lower: fewer tokens may be left out. Those of higher covariance never are.", -100.0, 100.0, 0.5),
     Knob("kl_cov_ratio", "KL-Cov share", "objective", "Share of tokens that the KL term acts on; 1: all.",
          "Below 1: only those of highest covariance of advantage and log-probability, at least one, are held. It takes "
          "another pass in all steps but the first.", 0.0, 1.0, 0.01),
@@ -124,13 +125,14 @@ OBJECTIVE: tuple[Knob, ...] = (
          "On: it begins at entropy_coef, rises where the entropy is at most entropy_target, and falls above; it acts "
          "only after a step with at most that entropy."),
     Knob("entropy_target", "Entropy target", "objective", "Mean entropy up to which an adaptive bonus acts, nats.",
-         "Set it near the entropy of a run that still explores: far below, the bonus comes too late; far above, it "
-         "always acts.", 0.0, 20.0, 0.05, needs=("use_adaptive_entropy", (True,))),
+         "At or below it the bonus acts and grows with each step; above it the bonus is off and shrinks.",
+         0.0, 20.0, 0.05, needs=("use_adaptive_entropy", (True,))),
     Knob("entropy_coef_delta", "Bonus step", "objective", "How far an adaptive bonus moves with each optimizer step.",
-         "Larger: it reacts sooner, and swings more.", 0.0, 1.0, 0.001, needs=("use_adaptive_entropy", (True,))),
+         "Larger: it reaches its bounds in fewer steps.", 0.0, 1.0, 0.001, needs=("use_adaptive_entropy", (True,))),
     Knob("entropy_coef_min", "Bonus, least", "objective", "The least that an adaptive bonus falls to.",
          "Above 0: once the entropy is at the target, the bonus begins with this much.", -1.0, 1.0, 0.005,
          needs=("use_adaptive_entropy", (True,))),
     Knob("entropy_coef_max", "Bonus, most", "objective", "The most that an adaptive bonus rises to.",
-         "Smaller: it cannot outweigh the rewards.", -1.0, 1.0, 0.005, needs=("use_adaptive_entropy", (True,))),
+         "Smaller: the bonus pulls less, however long the entropy stays low.", -1.0, 1.0, 0.005,
+         needs=("use_adaptive_entropy", (True,))),
 )  # fmt: skip
