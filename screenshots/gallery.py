@@ -212,7 +212,7 @@ OCCASIONS: dict[str, Occasion] = {
     "found": lambda scene: scene.app.play.perform("find", "reward>0.5"),
     "palette": _palette,
     "knobs changed": lambda scene: _after_verb(scene, "knobs", "down", "down", "right"),
-    "knobs algorithms": lambda scene: _after_verb(scene, "knobs", "enter"),
+    "knobs algorithms": lambda scene: _after_verb(scene, "knobs", "home", "enter"),
     "knobs found": lambda scene: _after_verb(scene, "knobs", *"beta"),
     "branch changed": lambda scene: _after_verb(scene, "branch", "down", "down", "right"),
     "glossary found": lambda scene: _after_verb(scene, "glossary", *"hacking"),

@@ -119,7 +119,11 @@ def test_nothing_that_the_real_program_reads_is_obeyed_by_the_terminal(
     terminal.closes("f12", "─ Log ─")
     terminal.opens("?", "─ Help ─")
     terminal.closes("escape", "─ Help ─")
-    terminal.opens("k", "─ Knobs ", "Reward weights +{?earned")
+    terminal.opens("k", "─ Knobs ")
+    for each in "weights":
+        terminal.press(each)
+    terminal.wait_for("Reward weights +{?earned")
+    terminal.closes("escape", "Reward weights +{?earned.*weights")
     terminal.closes("escape", "─ Knobs ")
     terminal.opens("w", "Saved as")
     files.reward(f"raise ValueError({files.poison.word('error')!r})")

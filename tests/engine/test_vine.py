@@ -62,7 +62,14 @@ def state(model: Any) -> Any:
         rewards={"uneven": uneven}, gold={}, environment=None, train=[Example("", {})], columns=set()
     )
     return SimpleNamespace(
-        lm=lm, sampling_lm=lm, settings=settings, task=task, reward_model=None, update=1, max_updates=2
+        lm=lm,
+        sampling_lm=lm,
+        settings=settings,
+        task=task,
+        environment=None,
+        reward_model=None,
+        update=1,
+        max_updates=2,
     )
 
 

@@ -220,7 +220,7 @@ def test_a_token_that_is_left_out_says_why(code):
             ("geometric", "mask", 0.5, 2.0),
             "0 if ρ < 0.5 or ρ > 2 else ρ, ρ = exp(mean of ℓ_old − ℓ_sampler over the answer)",
         ),
-        (("token", "mask", 0.5, 5.0), "0 if (ρ < 0.5) or (ρ > 5) else ρ, ρ = exp(ℓ_old − ℓ_sampler)"),
+        (("token", "mask", 0.5, 5.0), "0 if ρ < 0.5 or ρ > 5 else ρ, ρ = exp(ℓ_old − ℓ_sampler)"),
         (("token", "truncate", None, 3.0), "min(exp(ℓ_old − ℓ_sampler), 3)"),
         (("token", "truncate", 0.5, 3.0), "clip(exp(ℓ_old − ℓ_sampler), 0.5, 3)"),
         (("token", "mask", None, None), "exp(ℓ_old − ℓ_sampler)"),

@@ -40,7 +40,7 @@ IN_FILES = [parameters for name, parameters in EACH.items() if name != "surrogat
 KEYS = {
     "probe": ("tab", "a", "escape", "equals_sign", "escape", "N", "V", "H", "enter"),
     "log": ("y", "right"),
-    "knobs": ("tab", "y", "down"),
+    "knobs": ("home", "enter", "down", "escape", "tab", "y", "down"),
     "timeline": ("up", "y"),
     "weights": ("right", "tab", "tab"),
     "teachers": ("down", "enter", "backspace", "tab", "m", "x", "tab"),

@@ -13,6 +13,7 @@ BORDER = re.compile(r"(?:&:focus|:focus|:hover|\.-list--visible|border(?:-\w+)?:
 CURSORS = {
     "glossary/glossary_screen.py": 1,  # the highlighted line of a list
     "held_out/held_out_screen.py": 1,
+    "knobs/algorithm_screen.py": 1,
     "knobs/knobs_screen.py": 1,
     "lesson/lessons.py": 1,
     "labels/label_screen.py": 1,  # the pair on the screen
