@@ -9,7 +9,7 @@ from textual.css.stylesheet import Stylesheet
 from textual.widgets import OptionList, Static
 
 from rlplay.algorithms.apply import resolve
-from rlplay.algorithms.catalogue import FAMILIES, PRESETS
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS, matching
 from rlplay.algorithms.setting_values import choices
 from rlplay.scenario.loader import load
@@ -344,16 +344,6 @@ async def test_while_finding_the_frame_says_how_to_change_and_to_apply():
         assert frame(app.screen)[0] == "Knobs · ← → or enter change · then a apply"
 
 
-async def test_an_algorithm_that_is_refused_names_those_nearest():
-    app = Host()
-    async with app.run_test(size=(80, 24)) as pilot:
-        go_to(app.screen, "algorithm")
-        await pilot.press("enter", *"grop", "enter")
-        text = str(app.screen.query_one(Static).render())
-        assert "'grop'" in text
-        assert "grpo, " in text
-
-
 async def test_the_list_has_the_focus_at_once(monkeypatch):
     """Taking it from the search line would style and check the line three times more."""
     styled, apply = [], Stylesheet.apply
@@ -381,31 +371,3 @@ async def test_the_knobs_open_on_what_the_focused_curve_is_about_or_where_they_w
         app.panels.tokens.focus()
         await pressed(pilot, "k")
         assert app.screen.name_under_cursor == "beta"
-
-
-async def test_all_algorithms_are_listed_by_family_and_found_by_what_they_do():
-    app = Host()
-    async with app.run_test(size=(120, 35)) as pilot:
-        await pilot.press("enter")
-        screen = app.screen
-        listed = [option.id for option in screen.query_one(OptionList).options]
-        assert {name for name in listed if name} == set(PRESETS)
-        assert listed.count(None) == len(FAMILIES)
-        assert screen.chosen is PRESETS["grpo"]
-        await pilot.press(*"teacher distribution")
-        await pilot.pause()
-        assert screen.chosen is PRESETS["gkd"]
-        assert PRESETS["gkd"].changes in str(screen.query_one(Static).render())
-        await pilot.press("enter")
-        await pilot.pause()
-        assert app.screen.draft.value("algorithm") == "gkd"
-        await pilot.press("a")
-        assert app.outcome == {"algorithm": "gkd"}
-
-
-async def test_closing_the_list_of_algorithms_changes_nothing():
-    app = Host()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("enter", "down", "escape")
-        assert isinstance(app.screen, KnobsScreen)
-        assert not app.screen.draft.differing()
