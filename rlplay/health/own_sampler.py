@@ -78,9 +78,7 @@ def cures(run: Evidence) -> Iterator[tuple[str, dict[str, object]]]:
         return
     s = run.settings
     yield "a sampler with the policy's weights", {"sampler_dtype": "same", "sampler_lag": 0, "weight_sync_steps": 1}
-    if not _unguarded(run):
-        return
-    if s.sampler_lag or s.weight_sync_steps != 1:
-        yield "limits how far a token moves from the sampler", {"old_logprobs_of": "sampler", "surrogate": "dppo_tv"}
-    else:
+    # Against older weights the advice is DPPO, which bounds what the distance does and not the distance: no trial by
+    # distance could judge it.
+    if _unguarded(run) and not s.sampler_lag and s.weight_sync_steps == 1:
         yield "corrects each token for the sampler", {"importance_sampling_mode": "token_truncate"}
