@@ -11,13 +11,12 @@ import pytest
 SCREEN = Path(__file__).parents[2] / "rlplay" / "ui"
 BORDER = re.compile(r"(?:&:focus|:focus|:hover|\.-list--visible|border(?:-\w+)?:[^;]*|link-background-hover:)[^;]*$")
 CURSORS = {
-    "glossary/glossary_screen.py": 1,  # the highlighted line of a list
     "held_out/held_out_screen.py": 1,
-    "knobs/algorithm_screen.py": 1,
     "knobs/knobs_screen.py": 1,
     "lesson/lessons.py": 1,
     "labels/label_screen.py": 1,  # the pair on the screen
     "opening/opening_screen.py": 1,  # the chosen way on
+    "parts/typed_list.py": 1,  # the highlighted line of a list
     "reach/reach_plot.py": 1,  # the line that is dragged
     "sliders/slider_track.py": 1,  # the handle that is dragged
     "surrogate/picture.py": 2,  # the bounds that are dragged

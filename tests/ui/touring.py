@@ -45,6 +45,7 @@ from rlplay.ui.bindings import classes
 from rlplay.ui.compat import lines_of
 from rlplay.ui.parts.following import Following
 from rlplay.ui.parts.over_another import Dialogue, MainScreen
+from rlplay.ui.parts.typed_list import TypedList
 from tests.hostile import letters
 from tests.poisoned import Poison, lesson, made, records
 from tests.ui.patches import recorded_writes
@@ -57,7 +58,7 @@ def all_screens() -> set[str]:
     return {
         kind.__name__
         for kind in classes()
-        if issubclass(kind, Screen) and kind not in (Dialogue, Following, MainScreen)
+        if issubclass(kind, Screen) and kind not in (Dialogue, Following, MainScreen, TypedList)
     }
 
 

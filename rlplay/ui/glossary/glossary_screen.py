@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.style import Style
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from rlplay.algorithms.catalogue import PRESETS
@@ -20,9 +19,8 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.format.keyed import keyed
 from rlplay.ui.formula.algorithm_lines import origin_lines
-from rlplay.ui.parts.over_another import Dialogue
 from rlplay.ui.parts.panel_messages import Perform
-from rlplay.ui.parts.text_field import TextField
+from rlplay.ui.parts.typed_list import TypedList
 from rlplay.verbs import VERBS
 
 _PANELS = {
@@ -32,41 +30,25 @@ _PANELS = {
 }
 
 
-class GlossaryScreen(Dialogue[tuple[str, str] | None]):
+class GlossaryScreen(TypedList[tuple[str, str] | None]):
     """Terms on the left; on the right the explanation of the one under the cursor.
 
     Its result is the moment of a lesson to open, or None.
     """
 
     DEFAULT_CSS = """
-    GlossaryScreen > Vertical { width: 110; height: 90%; max-height: 32; }
-    GlossaryScreen.-narrow > Vertical { height: 100%; }
+    GlossaryScreen > Vertical { width: 110; max-height: 32; }
     GlossaryScreen.-tall > Vertical { max-height: 60; }
-    GlossaryScreen Input {
-        &, &:focus { height: 1; border: none; padding: 0 1; margin: 0 0 1 0; background: $surface; }
-    }
-    GlossaryScreen OptionList {
-        width: 30; height: 1fr; background: $background; padding: 0; scrollbar-size-vertical: 1;
-        text-wrap: nowrap; text-overflow: ellipsis; border: none;
-        & > .option-list--option-highlighted { background: $accent 30%; color: $foreground; text-style: none; }
-        &:ansi > .option-list--option-highlighted { background: ansi_bright_black; color: ansi_white; }
-    }
-    GlossaryScreen.-narrow OptionList { width: 22; }
-    GlossaryScreen VerticalScroll { width: 1fr; padding: 0 1 0 2; scrollbar-size-vertical: 1; }
+    GlossaryScreen OptionList { width: 30; }
     GlossaryScreen Static {
-        height: auto;
         link-style: none; link-color: $foreground; link-background: $surface;
         link-style-hover: none; link-color-hover: $background; link-background-hover: $accent;
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "step(-1)", "term above"),
-        Binding("down", "step(1)", "term below"),
-        Binding("pageup", "scroll(-1)", "scroll the text up"),
-        Binding("pagedown", "scroll(1)", "scroll the text down"),
         Binding("ctrl+l", "lesson", "open the lesson that shows it", priority=True),
-        Binding("escape", "dismiss", "close"),
     ]
+    SEEKING = "type to search: kl, clipping, hacking …"
 
     def __init__(self, term: str | None, here: tuple[str, Any], moves: bool) -> None:
         """The cursor starts on `term`, a name or an alias, or on the term that the screen shows at `here`.
@@ -80,36 +62,13 @@ class GlossaryScreen(Dialogue[tuple[str, str] | None]):
         else:
             self._first = term_called(term)
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield TextField(placeholder="type to search: kl, clipping, hacking …", select_on_focus=False)
-            with Horizontal():
-                words = OptionList()
-                words.can_focus = False
-                yield words
-                with VerticalScroll(can_focus=False):
-                    yield Static()
-
     def on_mount(self) -> None:
-        self.query_one(Input).focus()
         self._list(list(TERMS.values()), self._first)
 
     @property
     def term(self) -> Term | None:
         """The term under the cursor."""
-        option = self.query_one(OptionList).highlighted_option
-        return None if option is None or option.id is None else TERMS[option.id]
-
-    def action_step(self, step: int) -> None:
-        """Go to another term."""
-        words = self.query_one(OptionList)
-        if words.option_count:
-            words.highlighted = max(0, min((words.highlighted or 0) + step, words.option_count - 1))
-
-    def action_scroll(self, step: int) -> None:
-        """Scroll a long explanation."""
-        text = self.query_one(VerticalScroll)
-        text.scroll_relative(y=step * max(text.size.height - 1, 1), animate=False)
+        return None if self.under_cursor is None else TERMS[self.under_cursor]
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -120,8 +79,7 @@ class GlossaryScreen(Dialogue[tuple[str, str] | None]):
     def _moved(self) -> None:
         term = self.term
         if term is not None:
-            self.query_one(Static).update(entry(term))
-            self.query_one(VerticalScroll).scroll_home(animate=False)
+            self.tell(entry(term))
             self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` term · {_keys(term, self._moves)}`esc` close")
 
     @on(Input.Submitted)
@@ -147,7 +105,7 @@ class GlossaryScreen(Dialogue[tuple[str, str] | None]):
         self.query_one(Vertical).border_title = Content.assemble("Glossary", (f" · {how_many}", "$text-muted"))
         words.set_options([Option(Content(term.name), id=term.name) for term in found])
         if at is None:
-            self.query_one(Static).update(keyed("No entry matches. Try fewer letters; `ctrl+p` finds commands.", ""))
+            self.tell(keyed("No entry matches. Try fewer letters; `ctrl+p` finds commands.", ""))
             self.query_one(Vertical).border_subtitle = keyed("`esc` close")
         else:
             words.highlighted = found.index(at)
