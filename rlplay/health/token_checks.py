@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from rlplay.health.finding import NOT_USED, Evidence, Finding, NoTick
+from rlplay.health.own_sampler import own
 from rlplay.health.sampler_numbers import Surprise
 from rlplay.health.trained_tokens import TrainedTokens
 from rlplay.trace.numbers import number, percent
@@ -39,6 +40,8 @@ def of_others(run: Evidence) -> Finding | None:
             "The loss does not use the mask: the policy learns to write the environment's words.",
             next(each.places["pulled stranger"] for each in run.digests if each.trained and each.trained.pulled),
         )
+    if own(run):  # a sampler with other weights writes what the policy would not, whoever's turn it is
+        return None
     total = sum((each.unmasked for each in known), Surprise())
     if total.tokens < SOME or total.excess < max(UNLIKELY, SURE * total.error):
         return None

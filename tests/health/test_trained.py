@@ -149,6 +149,12 @@ def test_turns_that_no_mask_leaves_out(minus: float, entropy: float, tokens: int
     assert only_own(run) != NOT_USED
 
 
+def test_turns_that_an_older_policy_made_up_are_no_fault_of_the_mask() -> None:
+    turn = Surprise(40, 120.0, 20.0, 250.0)
+    assert of_others(evidence(trained=covers(unmasked=turn))) is not None
+    assert of_others(evidence(trained=covers(unmasked=turn), settings={"sampler_lag": 8})) is None
+
+
 END = {1: "<end>"}
 
 
