@@ -102,7 +102,7 @@ async def test_header_narrator_and_curves_say_that_another_policy_samples():
         source.status(6)
         await settled(pilot)
         assert "sampler: 1." in app.panels.header.render().plain
-        assert "nats per token from the policy" in shown(app.panels.narrator)
+        assert "and policy is" in shown(app.panels.narrator)
         assert any("mismatch_kl" in panel.view.metrics for panel in app.panels.curves.seen)
 
 

@@ -59,7 +59,7 @@ def gap_in_words(update: Update, settings: Settings) -> str:
     if not kl:
         return ""
     who = sampler_apart(update, settings)
-    said = f"The sampler{f' ({who})' if who else ''} was {number(kl)} nats per token from the policy, mismatch KL"
+    said = f"The mismatch KL of sampler{f' ({who})' if who else ''} and policy is {number(kl)} nats per token"
     factor = None if update.credited is None else update.credited.correction
     if factor is None:
         return f"{said}."
